@@ -90,11 +90,15 @@ func ParsePolicy(file string, data []byte, tools []string) (Layer, error) {
 	return parseLayer(l, data, tools)
 }
 
-// isBlank reports whether a YAML text has only comments, empty lines and document markers.
+// isBlank reports whether a YAML text has only comments, empty lines, document markers and
+// null.
 func isBlank(data []byte) bool {
 	for line := range strings.Lines(strings.TrimPrefix(string(data), "\ufeff")) {
-		if line = strings.TrimSpace(line); line != "" && line != "---" && line != "..." && line[0] != '#' {
-			return false
+		line, _, _ = strings.Cut(line, "#")
+		for word := range strings.FieldsSeq(line) {
+			if !slices.Contains([]string{"---", "...", "~", "null"}, strings.ToLower(word)) {
+				return false
+			}
 		}
 	}
 	return true

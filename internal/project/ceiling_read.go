@@ -45,7 +45,7 @@ func readConfig(name string) ([]byte, error) {
 	if name == "" {
 		return nil, nil
 	}
-	if err := checkMisnamed(name); err != nil {
+	if err := checkMisnamed(name, configNames); err != nil {
 		return nil, err
 	}
 	wrong := func(what, hint string) error {

@@ -204,6 +204,11 @@ func TestMisnamedConfig(t *testing.T) {
 		{[]string{"config.yml"}, "config.yml: golem does not read this file; rename it to config.yaml"},
 		{[]string{"config.yaml", "config.yml"}, "config.yml: golem does not read this file; golem reads config.yaml in the same directory; keep one of the two"},
 		{[]string{"config"}, "config: golem does not read this file"},
+		{[]string{".config.yaml"}, ".config.yaml: golem does not read this file"},
+		{[]string{"configs.yaml"}, "configs.yaml: golem does not read this file"},
+		{[]string{"config.yaml.txt"}, "config.yaml.txt: golem does not read this file"},
+		{[]string{"config.yaml "}, "golem does not read this file"},
+		{[]string{"golem-config.yaml"}, "golem-config.yaml: golem does not read this file"},
 		{[]string{"CONFIG.json"}, "CONFIG.json: golem does not read this file"},
 	} {
 		dir := t.TempDir()

@@ -6,8 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/golem-forge/golem/internal/strictyaml"
 )
@@ -65,11 +63,7 @@ func findFile(dir string) (string, error) {
 		return "", newProblem(dir, "the directory cannot be read", "a project file could be in it; check its permissions")
 	}
 	short, _ := exists(filepath.Join(dir, FileShort))
-	for _, name := range []string{"golem-forge.yaml", "golem-forge.yml", "golem-forge.json", "golem-forge.toml", "golem-forge.config", "golem-forge.config.json", "golem-forge.config.toml",
-		"golem-forge-config.yaml", "golem-forge-config.yml", "golem_forge.config.yaml", "." + File, "Golem-Forge.config.yaml", "golem-forge.config.YAML", "golem-forge.Config.yaml", "GOLEM-FORGE.CONFIG.YAML"} {
-		if !isMisnamed(dir, name, File) {
-			continue
-		}
+	if name := findMisnamed(dir); name != "" {
 		hint := "rename it"
 		if long || short {
 			hint = "remove it, or move its keys"
@@ -85,39 +79,6 @@ func findFile(dir string) (string, error) {
 		return FileShort, nil
 	}
 	return "", nil
-}
-
-// isMisnamed reports whether a directory has a file of this name. If the host ignores case,
-// it may be the file of the right name.
-func isMisnamed(dir, name, right string) bool {
-	info, err := os.Lstat(filepath.Join(dir, name))
-	if err != nil {
-		return false
-	}
-	real, err := os.Lstat(filepath.Join(dir, right))
-	return err != nil || !os.SameFile(info, real)
-}
-
-// checkMisnamed returns an error if the directory of a file has another file whose name
-// differs only in case or ending, such as policy.yml beside policy.yaml: it may hold limits
-// that golem does not read.
-func checkMisnamed(file string) error {
-	dir, right := filepath.Split(file)
-	stem := strings.TrimSuffix(right, filepath.Ext(right))
-	entries, _ := os.ReadDir(dir) // golem reports elsewhere that it cannot read the file
-	for _, e := range entries {
-		ending := filepath.Ext(e.Name())
-		isNear := strings.EqualFold(strings.TrimSuffix(e.Name(), ending), stem) && slices.Contains([]string{"", ".yaml", ".yml", ".json", ".toml", ".conf"}, strings.ToLower(ending))
-		if e.Name() == right || !isNear || e.IsDir() || !isMisnamed(dir, e.Name(), right) {
-			continue
-		}
-		hint := "rename it to " + right
-		if _, err := os.Lstat(file); err == nil {
-			hint = "golem reads " + right + " in the same directory; keep one of the two"
-		}
-		return newProblem(filepath.Join(dir, e.Name()), "golem does not read this file", hint)
-	}
-	return nil
 }
 
 func exists(name string) (bool, error) {

@@ -92,6 +92,41 @@ func TestFindProblems(t *testing.T) {
 	}
 }
 
+// TestMisnamedProject: a project file that golem would not read because of its name is an
+// error. Files of other programs, backups and editors' files are not.
+func TestMisnamedProject(t *testing.T) {
+	const sandbox, other = "sandbox: {root: ., mode: ro}\n", "default:\n  sandbox_name: x\n"
+	for _, test := range []struct {
+		content string
+		names   []string
+		wrong   bool
+	}{
+		{sandbox, []string{"Golem-Forge.Config.Yaml", "golem-forge.Config.yml", "golem-forge.config.YML", "GOLEM-FORGE.CONFIG.YML", ".golem-forge.config.yml", "golem_forge.config.yml",
+			"golem-forge.config.yaml.txt", "golem-forge.config.yaml ", " golem-forge.config.yaml", "golem-forge.conf.yaml", "golem-forge.configs.yaml", "golemforge.config.yaml", "golem.config.yaml",
+			"golem.yaml", "golem-forge.config.ymal", "golem-forge.config.jsonc", "golem-forge.config", "golem-forge.json", "golem-froge.config.yaml", "golem forge.config.yaml", "golem-forge.configuration.yml"}, true},
+		{`{"sandbox": {"mode": "ro"}}`, []string{"golem.json", "golem-forge.json"}, true},
+		{other, []string{"golem-forge.toml", "golem-forge-config.yml"}, true},
+		{other, []string{"golem.yaml", "golem-config.yml", "golem.json", "golem.toml"}, false},
+		{sandbox, []string{"golem-forge.schema.json", "golem-forge", "golem-forge2", "golem-forge.md", "golem-forge.txt", "golem-forge.config.yaml~", "golem-forge.config.yaml.bak",
+			"golem-forge.config.yaml.orig", "golem-forge.config.example.yaml", ".golem-forge.config.yaml.swp", ".#golem-forge.config.yaml", "#golem-forge.config.yaml#", "gitforge.yaml", "forge.yaml", "config.yaml", "golem"}, false},
+	} {
+		for _, name := range test.names {
+			dir := t.TempDir()
+			must(t, os.WriteFile(filepath.Join(dir, name), []byte(test.content), 0o666))
+			_, _, err := project.Find(dir)
+			if (err != nil) != test.wrong || err != nil && !strings.Contains(err.Error(), "golem does not read this file; the project file is called golem-forge.config.yaml; rename it") {
+				t.Errorf("%q with %q: got %v", name, test.content, err)
+			}
+		}
+	}
+	dir := t.TempDir()
+	must(t, os.Mkdir(filepath.Join(dir, "golem-forge.config"), 0o777))
+	must(t, os.Mkdir(filepath.Join(dir, "golem-forge"), 0o777))
+	if _, _, err := project.Find(dir); err != nil {
+		t.Errorf("directories: %v", err)
+	}
+}
+
 func TestLoad(t *testing.T) {
 	w := newWorld(t)
 	file := filepath.Join(w.program, project.FileShort)
