@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/overlay"
 )
 
 // Child is jail.Child with the handler of this package. A program that uses the package
@@ -71,6 +72,17 @@ func (h *helper) ask(r request) (reply, error) {
 
 // askFor makes a request with files, and returns the files that came with the reply.
 func (h *helper) askFor(r request, with ...int) (got reply, files []int, err error) {
+	err = retry(func() error {
+		got, files, err = h.askOnce(r, with...)
+		return err
+	})
+	return got, files, err
+}
+
+// askOnce is askFor without a retry. If another process works on the same overlay, the error
+// is an overlay.BusyError. The helper does not wait for long, because it cannot see whether
+// that process is stopped, and must end soon if golem is killed.
+func (h *helper) askOnce(r request, with ...int) (got reply, files []int, err error) {
 	switch {
 	case h.process != nil:
 		files, err = h.process.Ask(r, &got, with...)
@@ -82,6 +94,8 @@ func (h *helper) askFor(r request, with ...int) (got reply, files []int, err err
 	switch {
 	case err != nil:
 		return got, nil, err
+	case got.Busy != "":
+		return got, files, &overlay.BusyError{File: got.Busy}
 	case got.Error != "" && got.Later:
 		return got, files, postponed("jail: " + got.Error)
 	case got.Error != "":

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/internal/claim"
+	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/state"
 )
 
@@ -18,7 +19,7 @@ const busyWait = 5 * time.Second
 
 // stoppedWait is how long golem waits for a process before it looks whether the process is
 // stopped.
-const stoppedWait = 3 * time.Second
+const stoppedWait = time.Second / 2
 
 // lockFile opens a file and locks it. If others hold the lock longer than most, the error
 // is ErrBusy.
@@ -41,17 +42,11 @@ func lockFile(name string, how int, most time.Duration) (*os.File, error) {
 
 // lock locks a file, or changes the kind of the lock that it holds.
 func lock(f *os.File, how int, most time.Duration) error {
-	const step = 5 * time.Millisecond
-	for wait := time.Duration(0); ; wait += step {
-		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
-		switch {
-		case err == unix.EWOULDBLOCK && wait >= most:
-			return ErrBusy
-		case err != unix.EWOULDBLOCK && err != unix.EINTR:
-			return err
-		}
-		time.Sleep(step)
+	err := overlay.Lock(f, how, most)
+	if busy := (*overlay.BusyError)(nil); errors.As(err, &busy) {
+		return ErrBusy
 	}
+	return err
 }
 
 // lockDirectory waits until no other process has locked a directory, and locks it until
@@ -79,6 +74,27 @@ func lockDirectoryWithin(dir string, most time.Duration) (*os.File, error) {
 		}
 		f.Close()
 		return nil, err
+	}
+}
+
+// retry calls do again as long as another process has locked a file that do needs. If that
+// process is stopped, the error names it.
+func retry(do func() error) error {
+	for {
+		err := do()
+		busy := (*overlay.BusyError)(nil)
+		if !errors.As(err, &busy) {
+			return err
+		}
+		f, err := os.Open(busy.File)
+		if err != nil {
+			return err
+		}
+		err = checkStopped(state.LockHolder(f))
+		f.Close()
+		if err != nil {
+			return err
+		}
 	}
 }
 

@@ -47,7 +47,7 @@ func Relocate(dir sandbox.Host, list []Directory, isSame func(target, name strin
 			if isSame != nil {
 				same = func(name string) bool { return isSame(target, name) }
 			}
-			if err := overlay.Rebase(l, same); err != nil {
+			if err := retry(func() error { return overlay.Rebase(l, same) }); err != nil {
 				return fmt.Errorf("%s: %w", sandbox.Shown(target), err)
 			}
 		}

@@ -3,6 +3,7 @@ package transaction
 import (
 	"errors"
 	"fmt"
+	"os"
 
 	"golang.org/x/sys/unix"
 
@@ -59,6 +60,7 @@ const (
 // A reply is the answer to a request.
 type reply struct {
 	Error string
+	Busy  string   // the file that another process has locked; nothing was done
 	Later bool     // a resource is short now, so a retry may succeed
 	Clash []string // names that others changed meanwhile
 	More  bool     // a list file holds more of them
@@ -81,7 +83,7 @@ const maxNames = 64 << 10
 func (r request) show() (reply, []int) {
 	fd, err := open(r.Layer)
 	if err != nil {
-		return reply{Error: jail.Plain(err)}, nil
+		return failed(err), nil
 	}
 	return reply{}, []int{fd}
 }
@@ -102,25 +104,36 @@ func open(l overlay.Overlay) (int, error) {
 	return jail.MountOverlay(l)
 }
 
+// failed returns the reply for an error.
+func failed(err error) reply {
+	if busy := (*overlay.BusyError)(nil); errors.As(err, &busy) {
+		return reply{Busy: busy.File}
+	}
+	return reply{Error: jail.Plain(err), Later: isShortage(err)}
+}
+
 // carryOut carries out a request. If the helper of a killed golem still works on the same
-// overlay of a record, carryOut waits for it.
+// overlay of a record for longer than stoppedWait, the reply is Busy.
 func (r request) carryOut() (got reply) {
 	defer func() { // a panic must not end the helper, which others need
 		if v := recover(); v != nil {
 			got = reply{Error: fmt.Sprint("broken: ", v)}
 		}
 	}()
-	var err error
+	store := ""
 	switch r.Do {
 	case takeChanges, returnChanges:
-		if held, err := lockDirectory(r.To.Store); err == nil {
-			defer held.Close()
-		}
+		store = r.To.Store
 	case prepareRecord, finishRecord, clearRecord, abortRecord, undoRecord, recoverRecord, removeRecord:
-		if held, err := lockDirectory(r.Layer.Store); err == nil {
-			defer held.Close()
+		store = r.Layer.Store
+	}
+	if held, err := os.Open(store); err == nil {
+		defer held.Close()
+		if err := overlay.Lock(held, unix.LOCK_EX, stoppedWait); err != nil {
+			return failed(err)
 		}
 	}
+	var err error
 	switch r.Do {
 	case listRecord:
 		var list []overlay.PathChange
@@ -227,7 +240,7 @@ func (r request) carryOut() (got reply) {
 	case errors.As(err, &unfit):
 		got.Unfit = unfit.Error()
 	case err != nil:
-		got.Error, got.Later = jail.Plain(err), isShortage(err)
+		return failed(err)
 	}
 	return got
 }
