@@ -716,7 +716,8 @@ func TestPlaceholderShape(t *testing.T) {
 		{"0123456789abcdef0123456789abcdef", `^[0-9a-f]{32}$`},
 		{"AKIA0123456789ABCDEF", `^AKIA[0-9A-Z]{16}$`},
 		{"6fa459ea-ee8a-3ca4-894e-db77e160355e", `^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`},
-		{"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJlIG9mIHRoZSB0b2tlbg", `^eyJhbGciOiJIUzI1NiJ9\.eyJzdWIiOiIxIn0\.[A-Za-z0-9]{19}placeholder$`},
+		{"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJlIG9mIHRoZSB0b2tlbg", `^eyJhbGciOiJIUzI1NiJ9\.eyJzdWIiOiJ4In0\.[A-Za-z0-9]{19}placeholder$`},
+		{"eyJhbGciOiJ.eyJub3QganNvbg.c2lnbmF0dXJlIG9mIHRoZSB0b2tlbg", `^x{11}\.x{14}\.[A-Za-z0-9]{19}placeholder$`},
 		{"abcdABCD", `^[A-Za-z0-9]{8}$`},
 	} {
 		classes := 0
@@ -736,6 +737,37 @@ func TestPlaceholderShape(t *testing.T) {
 		if classes > 10 {
 			t.Errorf("%s: the placeholders have its digits and letters in the same places", test.value)
 		}
+	}
+}
+
+// TestTokenClaims: the placeholder of a JSON Web Token is a token that clients can read. It
+// has the names and times of the real one, and none of its texts. The host's other tokens
+// may have the same claims, so they stay.
+func TestTokenClaims(t *testing.T) {
+	encode := base64.RawURLEncoding.EncodeToString
+	const signature = "dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
+	head := encode([]byte(`{"alg":"RS256","kid":"key-of-a-tenant","typ":"JWT"}`))
+	token := head + "." + encode([]byte(`{ "sub" : "u\"1\\", "exp":1900000000,"iat":1.5e9, "org": {"name":"Müller \u00e9","id":-4711,"ok":true,"none":null}, "scopes":["read","write:9"], "":"" }`)) + "." + signature
+	placeholder, err := egress.NewPlaceholder(token)
+	if err != nil || len(placeholder) != len(token) {
+		t.Fatalf("got %q, %v", placeholder, err)
+	}
+	parts := strings.Split(placeholder, ".")
+	for i, want := range []string{
+		`{"alg":"RS256","kid":"xxxxxxxxxxxxxxx","typ":"JWT"}`,
+		`{ "sub" : "xxxxxx", "exp":1900000000,"iat":1.5e9, "org": {"name":"xxxxxxxxxxxxxx","id":-1111,"ok":true,"none":null}, "scopes":["xxxx","xxxxxxx"], "":"" }`,
+	} {
+		if got, err := base64.RawURLEncoding.DecodeString(parts[i]); err != nil || string(got) != want {
+			t.Errorf("part %d: got %s, %v, want %s", i, got, err, want)
+		}
+	}
+	h := egress.NewHider([]string{token})
+	if got := h.Text("it is " + token[:len(token)-2]); strings.Contains(got, token[len(head)+20:len(head)+40]) || strings.Contains(got, signature[:20]) {
+		t.Errorf("got %s", got)
+	}
+	other := strings.TrimSuffix(token, signature) + "c2lnbmF0dXJlIG9mIGFub3RoZXIgdG9rZW4"
+	if got := h.Text(other); got != other {
+		t.Errorf("another token: got %s, want %s", got, other)
 	}
 }
 

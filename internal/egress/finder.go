@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	known "github.com/golem-forge/golem/internal/secret"
 )
 
 // A finder finds a secret in answers: whole or cut, at any place, and in the encodings that
@@ -56,8 +58,30 @@ type public struct {
 }
 
 // newFinder returns the finder of a secret. The placeholder has the same length, and the
-// same public prefix.
+// same public prefix, except for the claims of a JSON Web Token: they are public, because
+// other tokens of the host have them, and the placeholder does not have them.
 func newFinder(value, placeholder string) *finder {
+	f := newTexts(value, placeholder)
+	if public := known.PublicPrefix(value); !strings.HasPrefix(placeholder, public) {
+		for i, t := range newTexts(value, public+placeholder[len(public):]).texts {
+			f.texts[i].public, f.texts[i].least = t.public, t.least
+		}
+	}
+	for i, t := range f.texts {
+		f.context = max(f.context, t.public+t.least)
+		f.addPublic(t)
+		for at := 0; at+gramSize <= len(t.hidden); at++ {
+			g := binary.LittleEndian.Uint32(t.hidden[at:])
+			f.grams[g] = append(f.grams[g], place{i, at})
+			h := hash(g)
+			f.bits[h/64] |= 1 << (h % 64)
+		}
+	}
+	return f
+}
+
+// newTexts returns a finder with the encodings of a secret.
+func newTexts(value, placeholder string) *finder {
 	f := &finder{length: len(value), grams: map[uint32][]place{}}
 	plain, _ := f.add(value, placeholder)
 	f.texts[0].words = true
@@ -70,16 +94,6 @@ func newFinder(value, placeholder string) *finder {
 	}
 	for _, encode := range escapes() {
 		f.add(encode(value), encode(placeholder))
-	}
-	for i, t := range f.texts {
-		f.context = max(f.context, t.public+t.least)
-		f.addPublic(t)
-		for at := 0; at+gramSize <= len(t.hidden); at++ {
-			g := binary.LittleEndian.Uint32(t.hidden[at:])
-			f.grams[g] = append(f.grams[g], place{i, at})
-			h := hash(g)
-			f.bits[h/64] |= 1 << (h % 64)
-		}
 	}
 	return f
 }

@@ -28,7 +28,7 @@ func NewHider(values []string) Hider {
 		h.values = append(h.values, value)
 		if len(value) >= minSecret {
 			public := len(known.PublicPrefix(value))
-			h.finders = append(h.finders, newFinder(value, value[:public]+strings.Repeat("*", len(value)-public)))
+			h.finders = append(h.finders, newFinder(value, string(maskClaims(value, public)[:public])+strings.Repeat("*", len(value)-public)))
 		}
 	}
 	return h

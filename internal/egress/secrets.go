@@ -1,12 +1,15 @@
 package egress
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 
@@ -125,7 +128,7 @@ func (n *Network) Placeholder(credential string) (string, bool) {
 // makePlaceholder returns a text of the same length that a client takes for such a secret.
 // It keeps only a prefix that all secrets of the kind have ("sk-ant-", "ghp_"). The rest is
 // random, from the same set of characters, and ends in "placeholder" if there is room. A
-// JSON Web Token keeps its claims, which clients read, and loses its signature.
+// JSON Web Token stays one that clients can read, without its texts and its signature.
 func makePlaceholder(value string) (string, error) {
 	const word, letters = "placeholder", 16
 	if strings.Trim(value, "-_. ") == "" {
@@ -134,7 +137,7 @@ func makePlaceholder(value string) (string, error) {
 	keep := len(known.PublicPrefix(value))
 	alphabet := alphabetOf(value[keep:])
 	for {
-		text := []byte(value)
+		text := maskClaims(value, keep)
 		for i := keep; i < len(text); i++ {
 			if isUUID(value[keep:]) && text[i] == '-' {
 				continue
@@ -152,6 +155,50 @@ func makePlaceholder(value string) (string, error) {
 			return string(text), nil
 		}
 	}
+}
+
+// maskClaims returns a secret. If it is a JSON Web Token, its first two parts keep only the
+// names, the algorithm and the times: clients check when a token ends.
+func maskClaims(value string, public int) []byte {
+	parts := strings.Split(value, ".")
+	if len(parts) != 3 || public != len(parts[0])+len(parts[1])+2 {
+		return []byte(value)
+	}
+	for i, part := range parts[:2] {
+		raw, err := base64.RawURLEncoding.DecodeString(part)
+		if err != nil || !json.Valid(raw) {
+			parts[i] = strings.Repeat("x", len(part))
+			continue
+		}
+		parts[i] = base64.RawURLEncoding.EncodeToString(maskJSON(raw))
+	}
+	return []byte(strings.Join(parts, "."))
+}
+
+// maskJSON returns a document of the same length without its texts and numbers.
+func maskJSON(document []byte) []byte {
+	masked, key := bytes.Clone(document), ""
+	for i := 0; i < len(masked); i++ {
+		isPublic := slices.Contains([]string{"alg", "typ", "exp", "iat", "nbf", "auth_time"}, key)
+		switch c := masked[i]; {
+		case c == '"':
+			end := i + 1
+			for ; masked[end] != '"'; end++ {
+				if masked[end] == '\\' {
+					end++
+				}
+			}
+			if bytes.HasPrefix(bytes.TrimLeft(masked[end+1:], " \t\r\n"), []byte(":")) {
+				key = string(masked[i+1 : end])
+			} else if !isPublic {
+				copy(masked[i+1:end], bytes.Repeat([]byte("x"), end-i-1))
+			}
+			i = end
+		case c >= '0' && c <= '9' && !isPublic:
+			masked[i] = '1'
+		}
+	}
+	return masked
 }
 
 // alphabetOf returns the letters and digits that a placeholder for a text may have, so that

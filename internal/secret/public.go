@@ -20,7 +20,8 @@ var publicPrefixes = []string{
 
 // PublicPrefix returns the beginning of a secret that all secrets of its kind have, such as
 // "sk-ant-api03-" or "ghp_", and "" if golem knows none. The header of a JSON Web Token and
-// its claims count as public: without the signature nobody accepts them.
+// its claims count as public: without the signature nobody accepts them, and other tokens may
+// have them.
 func PublicPrefix(value string) string {
 	if strings.HasPrefix(value, "eyJ") && strings.Count(value, ".") == 2 && !strings.HasSuffix(value, ".") {
 		return value[:strings.LastIndexByte(value, '.')+1]
