@@ -454,6 +454,7 @@ func (l *ChangeSet) describe(e entry, b *budget, flags *review.Collector, gone *
 		gone.addTree(e, &c, &r, b)
 	}
 	gone.compare(e, &c, &r)
+	gone.count(e, &c)
 	switch {
 	case e.Kind == overlay.Dir && e.Op != overlay.Delete: // a new directory is as risky as the files in it
 	case gone.onlyMoved[e.name]:

@@ -90,13 +90,8 @@ func (g *goneDirectories) addTree(e entry, c *tool.Change, r *review.FileChange,
 			return true
 		}
 		text, ok := g.read(e, strings.TrimPrefix(name, e.name+"/"), d)
-		if !ok {
+		if lines += countText(text); !ok {
 			unread++
-		} else if tool.IsText(text) {
-			lines += bytes.Count(text, []byte("\n"))
-			if len(text) > 0 && text[len(text)-1] != '\n' {
-				lines++
-			}
 		}
 		return true
 	})
@@ -104,6 +99,11 @@ func (g *goneDirectories) addTree(e entry, c *tool.Change, r *review.FileChange,
 		c.Base = hex.EncodeToString(sum.Sum(nil))
 	}
 	m, moved := g.moved[e.name]
+	added, _ := countLines(*c) // of a file in its place
+	c.Counts = &tool.Counts{Files: r.Files, Added: added, Removed: lines, Unread: unread}
+	if r.Files == 0 && !moved {
+		c.Counts.Files = 1
+	}
 	lost := visible.Count(r.Files, "file") + ", -" + visible.Number(lines) + " lines"
 	if unread > 0 {
 		lost += " without " + visible.Count(unread, "file") + " that golem did not read"
@@ -121,6 +121,38 @@ func (g *goneDirectories) addTree(e entry, c *tool.Change, r *review.FileChange,
 		c.Omitted = "the directory cannot be read"
 	case more > 0:
 		c.Omitted = visible.Count(more, "name") + " of the directory, too many to list"
+	}
+}
+
+// countText returns how many lines a text has, 0 for other contents.
+func countText(text []byte) int {
+	if !tool.IsText(text) {
+		return 0
+	}
+	lines := bytes.Count(text, []byte("\n"))
+	if len(text) > 0 && text[len(text)-1] != '\n' {
+		lines++
+	}
+	return lines
+}
+
+// count counts the lines of a change that shows no diff, if it is small enough: a deleted
+// or replaced file, or one whose diff the request cannot carry.
+func (g *goneDirectories) count(e entry, c *tool.Change) {
+	if c.Diff != "" || c.Counts != nil || e.Op == overlay.Mode || e.Kind != overlay.File && e.OldKind != overlay.File {
+		return
+	}
+	c.Counts = &tool.Counts{Files: 1, Unread: 1}
+	if e.Size > min(g.bytes, maxShown) {
+		return
+	}
+	old, new, err := g.l.t.Content(e.CommandChange, min(g.bytes, maxShown))
+	if err != nil {
+		return
+	}
+	g.bytes -= int64(len(old) + len(new))
+	if c.Counts.Unread = 0; tool.IsText(old) && tool.IsText(new) {
+		c.Counts.Added, c.Counts.Removed = tool.CountDiffLines(tool.UnifiedDiff("a", "b", tool.DecodeText(old, false), tool.DecodeText(new, false)))
 	}
 }
 
@@ -152,11 +184,13 @@ func (g *goneDirectories) compare(e entry, c *tool.Change, r *review.FileChange)
 		if err != nil || was != is {
 			return
 		}
+		c.Counts = &tool.Counts{Files: 1}
 		if g.onlyMoved[e.name] = bytes.Equal(old, r.New) && f.Mode == e.Mode; g.onlyMoved[e.name] {
 			c.About = join(c.About, "only moved from "+sandbox.Shown(from))
 			return
 		}
 		added, removed := tool.CountDiffLines(tool.UnifiedDiff(from, e.name, tool.DecodeText(old, false), tool.DecodeText(r.New, false)))
+		c.Counts.Added, c.Counts.Removed = added, removed
 		c.About = join(c.About, "moved from "+sandbox.Shown(from)+" and edited, "+visible.LineCounts(added, removed))
 	}
 }

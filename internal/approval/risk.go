@@ -37,6 +37,7 @@ func ReviewChange(name string, c overlay.PathChange, old, new []byte, diff strin
 	case c.OldKind == overlay.Nothing:
 		r.Operation = "create"
 	}
+	r.Emptied = c.Op == overlay.Modify && c.OldKind == overlay.File && (c.Kind != overlay.File || c.Size == 0 || !unread && len(old) > 0 && tool.IsBlank(new))
 	if c.Kind == overlay.Symlink {
 		r.New, r.Cut = []byte(c.LinkTarget), false
 	}

@@ -219,17 +219,28 @@ func (s *Sheet) wish(r tool.Request) string {
 	if verb == "" {
 		verb = "make"
 	}
-	count, added, removed := 0, 0, 0
+	count, total := 0, tool.Counts{}
 	for _, c := range changes {
-		more, less := countLines(c)
-		added, removed = added+more, removed+less
-		if !isNewDirectory(c) {
-			count++
+		if isNewDirectory(c) {
+			continue
 		}
+		one := c.Counts
+		if one == nil {
+			one = &tool.Counts{Files: 1}
+			one.Added, one.Removed = countLines(c)
+		}
+		count++
+		total = tool.Counts{Files: total.Files + one.Files, Added: total.Added + one.Added, Removed: total.Removed + one.Removed, Unread: total.Unread + one.Unread}
 	}
 	text := verb + " " + visible.Count(max(count, 1), "change")
-	if added+removed > 0 {
-		text += ", " + visible.LineCounts(added, removed)
+	if total.Files != count {
+		text += " to " + visible.Count(total.Files, "file")
+	}
+	if total.Added+total.Removed > 0 {
+		text += ", " + visible.LineCounts(total.Added, total.Removed)
+	}
+	if total.Unread > 0 {
+		text += " without " + visible.Count(total.Unread, "file") + " that golem did not read"
 	}
 	return text
 }

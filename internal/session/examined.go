@@ -28,6 +28,7 @@ type examination struct {
 	stamp          uint64
 	added, removed int
 	binary, unread bool
+	emptied        bool
 	flags          []review.Flag
 }
 

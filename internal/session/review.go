@@ -172,7 +172,7 @@ func (l *Look) review(names []string, diffs bool, report func(done, total int)) 
 			continue // a new directory is as risky as the files in it
 		}
 		change := approval.ReviewChange(name, was, t.real, t.own, t.diff, d.Unread)
-		change.Files = d.Files
+		change.Files, change.Emptied = d.Files, change.Emptied || isKnown && before.emptied
 		switch {
 		case isKnown:
 			flags.AddKnown(change, before.flags)
@@ -180,7 +180,7 @@ func (l *Look) review(names []string, diffs bool, report func(done, total int)) 
 			flags.AddKnown(change, nil)
 		case d.priority() == 0: // all its files are in another directory
 		default:
-			before = examination{c.Stamp, d.Added, d.Removed, d.Binary, d.Unread, flags.Add(change)}
+			before = examination{c.Stamp, d.Added, d.Removed, d.Binary, d.Unread, change.Emptied, flags.Add(change)}
 		}
 		if c.Stamp != 0 && c.Changed < settled && l.store.Examined != nil && (read || isKnown) && from[name] == "" {
 			examined[name] = before

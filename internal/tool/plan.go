@@ -179,6 +179,14 @@ func NewPreparation(run Run, changes ...Change) Preparation {
 	return Preparation{Changes: changes, run: run}
 }
 
+// Counts is how much a change changes.
+type Counts struct {
+	Files   int `json:"files"`
+	Added   int `json:"added"` // lines
+	Removed int `json:"removed"`
+	Unread  int `json:"unread,omitempty"` // files whose lines are not counted
+}
+
 // A Change is a change of one file or directory.
 type Change struct {
 	Path string `json:"path"`
@@ -206,6 +214,9 @@ type Change struct {
 	Flags []review.Flag `json:"flags,omitempty"`
 	// Tree lists the names in a directory that is deleted, replaced or moved.
 	Tree []string `json:"tree,omitempty"`
+	// Counts, if set, is what the change adds to a total, if Diff does not show that: a
+	// deleted file or directory, a moved file, or a file whose diff is omitted.
+	Counts *Counts `json:"counts,omitempty"`
 	// Omitted says why the change does not carry its new content, or the names in a
 	// directory: too large, binary, unreadable. Nobody can have seen that part.
 	Omitted string `json:"omitted,omitempty"`

@@ -24,7 +24,8 @@ type FileChange struct {
 	Sum           string // SHA-256 of the new content; computed if "" and New is complete
 	Passed        string // path of a file with the same bytes that the worker read, "" for none
 	Links         int    // number of hard links of the staged file, 0 if unknown
-	Files         int    // number of files in a directory that is deleted
+	Files         int    // number of files in a directory that is deleted or replaced
+	Emptied       bool   // the file lost its content: it is blank now, or something else is in its place
 }
 
 // The modes.
@@ -132,8 +133,13 @@ func Flags(c FileChange) []Flag {
 	list := slices.Concat(code(c), modes(c), name(c))
 	if c.Operation != remove {
 		list = append(list, slices.Concat(texts(c), contents(c))...)
-	} else if c.Files > 0 {
-		list = append(list, flag(DeleteMany, c.Path, "DELETE a directory with %s", visible.Count(c.Files, "file")))
+	}
+	if c.Files > 0 {
+		text := "DELETE a directory with " + visible.Count(c.Files, "file")
+		if c.Operation != remove {
+			text += ", and put a file or symlink in its place"
+		}
+		list = append(list, flag(DeleteMany, c.Path, "%s", text))
 	}
 	if c.Operation == create && isInstalled(c.Path) {
 		for i := range list {

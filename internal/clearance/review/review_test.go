@@ -397,3 +397,34 @@ func mustBeSafe(t *testing.T, text, kept string) {
 		t.Errorf("not safe: %q", text)
 	}
 }
+
+// TestLostContent checks that a replaced directory and emptied files count as deleted.
+func TestLostContent(t *testing.T) {
+	var emptied, mixed []review.FileChange
+	for i := range 10 {
+		c := review.FileChange{Path: fmt.Sprint("f", i), Operation: "update", OldSize: 1}
+		if i%2 == 0 {
+			c = review.FileChange{Path: c.Path, Operation: "update", Size: 1, Emptied: true} // blank now
+		}
+		emptied = append(emptied, c)
+		mixed = append(mixed, c, review.FileChange{Path: "new" + c.Path, Operation: "create", Size: 1}, review.FileChange{Path: "old" + c.Path, Operation: "delete"})
+	}
+	replaced := review.FileChange{Path: "src", Operation: "update", Files: 3}
+	for want, changes := range map[string][]review.FileChange{
+		"delete many: DELETE the content of 10 files":         emptied,
+		"delete many: DELETE 10 files, and the content of 10": mixed,
+		"delete many: DELETE 13 files, and the content of 10": append(mixed, replaced),
+		"": {replaced, emptied[0], {Path: "new", Operation: "create"}},
+	} {
+		var got []string
+		for _, f := range review.All(changes) {
+			got = append(got, f.String())
+		}
+		if text := strings.Join(got, "\n"); text != want {
+			t.Errorf("got %q, want %q", text, want)
+		}
+	}
+	if flags := review.Flags(replaced); len(flags) != 1 || flags[0].String() != "/src: delete many: DELETE a directory with 3 files, and put a file or symlink in its place" {
+		t.Errorf("a replaced directory: got %v", flags)
+	}
+}

@@ -33,18 +33,28 @@ func All(changes []FileChange, beside ...string) []Flag {
 	if t.left > 0 {
 		list = append(list, flag(Case, "", "and %d more such names and directories", t.left))
 	}
-	gone, largest, rest := 0, 0, 0
+	gone, emptied, largest, rest := 0, 0, 0, 0
 	for _, c := range changes {
-		if c.Operation != remove {
+		switch {
+		case c.Operation == remove || c.Files > 0:
+			gone += max(1, c.Files)
+			largest = max(largest, c.Files)
+		case c.Emptied || c.Operation == update && c.OldSize > 0 && c.Size == 0:
+			emptied++
+		default:
 			rest++
-			continue
 		}
-		gone += max(1, c.Files)
-		largest = max(largest, c.Files)
 	}
 	// A directory that is deleted has a flag of its own.
-	if gone > largest && (gone >= many || gone > 1 && rest == 0) {
-		list = append(list, flag(DeleteMany, "", "DELETE %s", visible.Count(gone, "file")))
+	if all := gone + emptied; all > largest && (all >= many || all > 1 && rest == 0) {
+		text := "DELETE " + visible.Count(gone, "file")
+		switch {
+		case gone == 0:
+			text = "DELETE the content of " + visible.Count(emptied, "file")
+		case emptied > 0:
+			text += ", and the content of " + visible.Number(emptied)
+		}
+		list = append(list, flag(DeleteMany, "", "%s", text))
 	}
 	Order(list)
 	return list
