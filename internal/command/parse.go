@@ -21,6 +21,11 @@ const (
 func Parse(line string) Line {
 	r := reader{guesses: new(int)}
 	r.readScript(line, syntax.LangBash)
+	if why := findLeaving(r.parts); why != "" {
+		for i := range r.parts {
+			r.parts[i].leaves = why
+		}
+	}
 	return Line{r.parts, r.writes}
 }
 

@@ -40,6 +40,9 @@ type Part struct {
 	// sets is true if the part is not understood, but only sets variables that do not
 	// change which programs run.
 	sets bool
+	// leaves says how the line may leave the tree, so that the part runs elsewhere; "" if it
+	// does not.
+	leaves string
 	// opaque says why the words do not show what the part runs; "" if they do. Guesses
 	// are the commands that its arguments could be, if the program may run them. Only
 	// restricting rules use both.

@@ -226,7 +226,10 @@ func allows(set string, p *Part) (ok bool, why string) {
 		if why = findVariable(p); why != "" {
 			continue
 		}
-		if why = e.explainRefusal(words); why == "" {
+		if why = e.explainRefusal(words); why == "" && set == "build" {
+			why = findOutside(p, words)
+		}
+		if why == "" {
 			return true, ""
 		}
 	}

