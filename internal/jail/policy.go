@@ -138,6 +138,9 @@ type Limits struct {
 	Temp      int64         // bytes of /tmp; default 512 MiB, at most half of Memory
 }
 
+// DefaultLimits returns the limits of a command that has none of its own.
+func DefaultLimits() Limits { return Limits{}.filled() }
+
 // filled returns the limits with defaults for zero fields.
 func (l Limits) filled() Limits {
 	or := func(v *int64, other int64) {

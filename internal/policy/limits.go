@@ -18,6 +18,13 @@ type Limits struct {
 	Budget  time.Duration // time of the whole run
 }
 
+// The limits of a run that sets none. A run that needs more turns probably never ends. Each
+// worker has its own sandbox, tools and conversation.
+const (
+	DefaultTurns   = 500
+	DefaultWorkers = 200
+)
+
 // Meet returns the lower of each limit.
 func (l Limits) Meet(m Limits) Limits {
 	return Limits{

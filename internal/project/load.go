@@ -187,7 +187,7 @@ func (l *loader) readRunSettings() {
 		l.setEffective(n.Place, p.Approval, "approval", "mode")
 	}
 	const deepest = 100
-	p.MaxDepth = 5
+	p.MaxDepth = DefaultDepth
 	if n, ok := l.valueAt("delegation", "max_depth"); ok {
 		p.MaxDepth = int(l.readWhole("delegation.max_depth", n, 0, deepest))
 	}

@@ -69,6 +69,9 @@ type Project struct {
 	networkAt strictyaml.Place
 }
 
+// DefaultDepth is how many calls of workers may be nested by default.
+const DefaultDepth = 5
+
 // A Mount is a directory of the host at a virtual path. If it lies in the program, Base
 // is the program's directory, and the mount may be missing. It is then empty until the
 // first write creates it, and no symlink may lead to it. The same holds for a default

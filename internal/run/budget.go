@@ -35,21 +35,13 @@ type spending struct {
 	cost          float64
 }
 
-// maxTurns limits the answers of models in a run that sets no limit. A run that needs
-// more probably never ends.
-const maxTurns = 500
-
-// maxWorkers limits the workers that a run starts if the project sets no limit. Each of
-// them has its own sandbox, tools and conversation.
-const maxWorkers = 200
-
 // NewBudget returns a budget that starts now. Without price, every model is free.
 func NewBudget(l policy.Limits, price func(string, model.Usage) (float64, bool), now time.Time) *Budget {
 	if l.Turns == 0 {
-		l.Turns = maxTurns
+		l.Turns = policy.DefaultTurns
 	}
 	if l.Workers == 0 {
-		l.Workers = maxWorkers
+		l.Workers = policy.DefaultWorkers
 	}
 	if price == nil {
 		price = func(string, model.Usage) (float64, bool) { return 0, true }

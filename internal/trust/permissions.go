@@ -6,8 +6,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/golem-forge/golem/internal/command"
+	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/strictyaml"
@@ -103,6 +105,7 @@ func (r Request) Permissions() []Permission {
 		add(risk, t.From.String(), what)
 	}
 	r.addScanners(add)
+	r.addJail(add)
 	for _, e := range r.Project.Endpoints {
 		risk, what := Usual, "results can be sent to "+visible.Quote(e.Name)+": "+visible.Quote(e.URL)
 		if e.ForModels {
@@ -219,10 +222,53 @@ func (r Request) addMount(add permit, target, mode, source, base string, from st
 	}
 }
 
+// addJail adds what commands see besides the mounts, and limits above the defaults.
+func (r Request) addJail(add permit) {
+	p := r.Project
+	if len(p.Etc) > 0 {
+		add(Risky, p.PlaceOf("jail.etc").String(), "commands see in /etc also "+visible.Quote(strings.Join(p.Etc, ", ")))
+	}
+	if at := p.PlaceOf("sandbox.require_os_sandbox"); p.Level == "" && at != strictyaml.Default {
+		add(Usual, at.String(), "commands run at any level of the jail, also at the weakest")
+	}
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	period := func(n int64) string { return time.Duration(n).String() }
+	l, c, normal := p.Limits, p.ClearanceLimits, jail.DefaultLimits()
+	for _, one := range []struct {
+		key        string
+		is, normal int64
+		text       func(int64) string
+	}{
+		{"limits.cpu", int64(l.CPU), int64(max(normal.CPU, l.Time)), period},
+		{"limits.memory", l.Memory, normal.Memory, visible.Amount},
+		{"limits.pids", l.Pids, normal.Processes, number},
+		{"limits.time", int64(l.Time), int64(normal.Time), period},
+		{"limits.output", l.Output, normal.Output, visible.Amount},
+		{"limits.file_size", l.FileSize, normal.FileSize, visible.Amount},
+		{"budget.turns", l.Turns, policy.DefaultTurns, number},
+		{"budget.workers", l.Workers, policy.DefaultWorkers, number},
+		{"delegation.max_depth", int64(p.MaxDepth), project.DefaultDepth, number},
+		{"clearance.limits.max_bytes", c.MaxBytes, 4 << 30, visible.Amount},
+		{"clearance.limits.scan_bytes", c.ScanBytes, 32 << 20, visible.Amount},
+		{"clearance.limits.scan_time", int64(c.ScanTime), int64(time.Minute), period},
+	} {
+		if at := p.PlaceOf(one.key); one.is > one.normal && at != strictyaml.Default {
+			add(Usual, at.String(), "raises "+one.key+" from "+one.text(one.normal)+" to "+one.text(one.is))
+		}
+	}
+	if c.MaxPercent > 100 {
+		add(Usual, p.PlaceOf("clearance.limits.max_percent").String(), "reviews do not warn of results with up to "+number(c.MaxPercent)+" bytes for each hundred that were read")
+	}
+}
+
 func addRules(add permit, who string, rules []policy.Rule) {
 	for _, r := range rules {
 		if r.Approval == policy.PreApproved && r.Verb != policy.Read {
-			add(Risky, r.From, who+"may "+r.Verb.String()+" "+visible.Quote(r.Target)+unasked)
+			risk := Risky
+			if r.Target == "*" && (r.Verb == policy.Run || r.Verb == policy.Connect) {
+				risk = Severe
+			}
+			add(risk, r.From, who+"may "+r.Verb.String()+" "+visible.Quote(r.Target)+unasked)
 		}
 	}
 }

@@ -210,7 +210,19 @@ func TestPermissions(t *testing.T) {
 				"golem-forge.config.yaml:2 commands reach the host *.home.arpa", "golem-forge.config.yaml:2 commands reach the host *.test", "golem-forge.config.yaml:2 commands reach the host co.uk"}},
 		"everything": {"sandbox: {root: ., mode: ro}\napproval: {mode: approve_all}\n", "---\nsandbox: inherit\n---\nGo.\n", []string{"golem-forge.config.yaml:2 golem runs every call without asking you"}},
 		"a model":    {"sandbox: {root: ., mode: ro}\nmodel: ollama:x\n", "---\nsandbox: inherit\n---\nGo.\n", []string{"golem-forge.config.yaml:2 the model"}},
-		"commands":   {"sandbox: {root: ., mode: ro}\n", "---\nsandbox: inherit\ntoolsets: [shell]\n---\nGo.\n", []string{"main.worker:3 main runs commands"}},
+		"a jail": {"sandbox: {root: ., mode: ro, require_os_sandbox: false}\njail: {etc: [ssh, ssl]}\n", "---\nsandbox: inherit\n---\nGo.\n",
+			[]string{"golem-forge.config.yaml:1 commands run at any level of the jail", "golem-forge.config.yaml:2 commands see in /etc also ssh, ssl"}},
+		"usual limits": {"sandbox: {root: ., mode: ro, require_os_sandbox: namespaces}\nlimits: {memory: 2GiB, pids: 512, time: 2m, cpu: 1m, output: 50KB, file_size: 1GiB}\nbudget: {turns: 500, workers: 200}\ndelegation: {max_depth: 5}\n" +
+			"clearance: {limits: {max_files: 10, max_bytes: 4GiB, scan_bytes: 32MiB, scan_time: 1m, max_percent: 50}}\n", "---\nsandbox: inherit\n---\nGo.\n", nil},
+		"raised limits": {"sandbox: {root: ., mode: ro}\nlimits: {memory: 900GiB, pids: 4194304,\n  time: 100h, cpu: 200h,\n  output: 1GiB, file_size: 2GiB}\nbudget: {turns: 501, workers: 201}\ndelegation: {max_depth: 6}\n" +
+			"clearance: {limits: {max_bytes: 5GiB, scan_bytes: 33MiB, scan_time: 2m, max_percent: 100000}}\n", "---\nsandbox: inherit\n---\nGo.\n",
+			[]string{"golem-forge.config.yaml:2 raises limits.memory from 2147 MB to 966 GB", "golem-forge.config.yaml:2 raises limits.pids from 512 to 4194304",
+				"golem-forge.config.yaml:3 raises limits.cpu from 100h0m0s to 200h0m0s", "golem-forge.config.yaml:3 raises limits.time from 2m0s to 100h0m0s",
+				"golem-forge.config.yaml:4 raises limits.output from ", "golem-forge.config.yaml:4 raises limits.file_size from 1073 MB to 2147 MB",
+				"golem-forge.config.yaml:5 raises budget.turns from 500 to 501", "golem-forge.config.yaml:5 raises budget.workers from 200 to 201", "golem-forge.config.yaml:6 raises delegation.max_depth from 5 to 6",
+				"golem-forge.config.yaml:7 raises clearance.limits.max_bytes from 4294 MB to 5368 MB", "golem-forge.config.yaml:7 raises clearance.limits.scan_bytes from 33 MB to 34 MB",
+				"golem-forge.config.yaml:7 raises clearance.limits.scan_time from 1m0s to 2m0s", "golem-forge.config.yaml:7 reviews do not warn of results with up to 100000 bytes"}},
+		"commands": {"sandbox: {root: ., mode: ro}\n", "---\nsandbox: inherit\ntoolsets: [shell]\n---\nGo.\n", []string{"main.worker:3 main runs commands"}},
 	} {
 		root := t.TempDir()
 		p, err := project.Parse(root, project.File, []byte(test.config), project.Env{}, nil)
@@ -271,5 +283,23 @@ func TestManyToolFiles(t *testing.T) {
 	}
 	if _, problems := trust.ReadToolFiles(root, []*worker.Worker{w}); len(problems) == 0 || !strings.Contains(problems[0].Error(), "at most 20000 files and 134217728 bytes") {
 		t.Errorf("too many files: %v", problems)
+	}
+}
+
+// TestRiskOfCommands checks that every way to run commands without a question is as severe.
+func TestRiskOfCommands(t *testing.T) {
+	p, err := project.Parse(t.TempDir(), project.File, []byte("sandbox: {root: ., mode: ro}\n"), project.Env{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"toolsets: {shell: {default: {approval: preApproved}}}", "toolsets: {shell: {rules: [{pattern: '*', approval: preApproved}]}}",
+		"toolsets: [shell]\ntool_rules: {shell: {approval_required: false}}"} {
+		w := parse(t, "main.worker", "---\nsandbox: inherit\n"+text+"\n---\nGo.\n")
+		list := (trust.Request{Root: t.TempDir(), Project: p, Workers: []*worker.Worker{w}, Entry: w}).Permissions()
+		if !slices.ContainsFunc(list, func(one trust.Permission) bool {
+			return one.Risk == trust.Severe && strings.Contains(one.What, "without asking you")
+		}) {
+			t.Errorf("%s: got %+v", text, list)
+		}
 	}
 }
