@@ -11,3 +11,6 @@ func BackendIn(base, source Host) (Backend, error) { return openDir(base, source
 
 // Clean exports clean for tests.
 func Clean(name string) (canonical, why string) { return clean(name) }
+
+// CanMatchAbove exports canMatchAbove for tests.
+func CanMatchAbove(pattern, dir string) bool { return canMatchAbove(pattern, dir) }

@@ -111,12 +111,29 @@ func (g guard) matchPart(part string) string {
 func (g guard) matchPath(name string) string {
 	for at := name; at != "/"; at = parent(at) {
 		for _, p := range g.paths {
+			if len(at) < len(name) && !canMatchAbove(p, at) {
+				continue
+			}
 			if ok, _ := doublestar.Match(p, at); ok {
 				return p
 			}
 		}
 	}
 	return ""
+}
+
+// canMatchAbove reports whether a pattern can match a directory above a name that it does
+// not match. It compares only the last parts: in a deep tree whole names cost too much.
+func canMatchAbove(pattern, dir string) bool {
+	if strings.ContainsAny(pattern, `{[\`) {
+		return true
+	}
+	last := pattern[strings.LastIndexByte(pattern, '/')+1:]
+	if last == "**" {
+		return false // it would match the name, too
+	}
+	ok, _ := doublestar.Match(last, dir[strings.LastIndexByte(dir, '/')+1:])
+	return ok
 }
 
 // composeAccents returns a caseless name in normal form NFC, in which a letter and its

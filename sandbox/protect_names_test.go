@@ -1,7 +1,11 @@
 package sandbox_test
 
 import (
+	"path"
+	"strings"
 	"testing"
+
+	"github.com/bmatcuk/doublestar/v4"
 
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -49,5 +53,53 @@ func TestC13ProtectedAccents(t *testing.T) {
 				t.Errorf("%+q is protected by %s", name, by)
 			}
 		}
+	}
+}
+
+// TestProtectedAbove checks that a pattern protects a name if it matches the name or a
+// directory above it, whatever the pattern is, and that golem compares few of the
+// directories above a deep name as a whole.
+func TestProtectedAbove(t *testing.T) {
+	parts := []string{"a", "b", "ab", "*", "**", "a*", "?", "{a,b}", "[ab]", "**b"}
+	var patterns, names []string
+	for _, x := range parts {
+		for _, y := range parts {
+			patterns = append(patterns, "/"+x+"/"+y)
+			for _, z := range parts {
+				patterns = append(patterns, x+"/"+y+"/"+z)
+			}
+		}
+	}
+	for _, x := range []string{"a", "b", "ab", "c"} {
+		for _, y := range []string{"a", "b", "c"} {
+			names = append(names, "/"+x, "/"+x+"/"+y, "/"+x+"/"+y+"/a/c", "/c/"+x+"/"+y+"/c")
+		}
+	}
+	for _, pattern := range patterns {
+		s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Access: sandbox.ReadWrite, Backend: sandbox.NewMemory(nil)}}, Protect: []string{pattern}})
+		if err != nil {
+			t.Fatal(pattern, err)
+		}
+		for _, name := range names {
+			want := false
+			for at := name; at != "/"; at = path.Dir(at) {
+				matches, err := doublestar.Match("/"+strings.Trim(pattern, "/"), at)
+				want = want || matches || err != nil
+			}
+			if got := s.ProtectedBy(name) != ""; got != want {
+				t.Errorf("%s, %s: protected %v, want %v", pattern, name, got, want)
+			}
+		}
+	}
+	compared := 0
+	for dir := strings.Repeat("/d", 1000); dir != "/"; dir = path.Dir(dir) {
+		for _, pattern := range []string{"/**/x", "/ci/**", "/a/b", "/**/*.key", "/**/d/**"} {
+			if sandbox.CanMatchAbove(pattern, dir) {
+				compared++
+			}
+		}
+	}
+	if compared > 0 {
+		t.Errorf("compared %d directories as a whole", compared)
 	}
 }

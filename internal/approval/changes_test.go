@@ -122,3 +122,29 @@ func TestC10ListNames(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+// TestDeepRepositoryFilter checks that a deep tree costs a few questions for each name, and
+// not some for each directory above each name.
+func TestDeepRepositoryFilter(t *testing.T) {
+	const depth = 1000
+	var names []string
+	after := make(map[string]bool)
+	for i, name := 0, ""; i < depth; i++ {
+		name += "/d"
+		names = append(names, name, name+"/f")
+		after[name], after[name+"/f"] = true, true
+	}
+	calls := 0
+	ofGit := approval.NewRepositoryFilter(after, func(name string) bool {
+		calls++
+		return name == "/d/d/d/HEAD" || name == "/d/d/d/commondir"
+	})
+	for i, name := range names {
+		if got, want := ofGit(name), i >= 5; got != want {
+			t.Fatalf("%s: got %v, want %v", name, got, want)
+		}
+	}
+	if calls > 4*len(names) {
+		t.Errorf("asked %d times about %d names", calls, len(names))
+	}
+}

@@ -38,11 +38,14 @@ func (s *overlaySession) markApplied(paths, skipped []string) (err error) {
 	}
 	s.tidy, s.applied = true, map[string]bool{}
 	within, out := matchPaths(paths), matchPaths(skipped)
+	tops := make(map[string]string) // the names that are done, with the top of their pick
 	for name, p := range s.picks.all {
 		if !within(name) || out(name) {
 			continue
 		}
-		for s.applied[name] = true; name != p.topPath(); s.applied[name] = true {
+		top := p.topPath()
+		for s.applied[name] = true; name != top && tops[name] != top; s.applied[name] = true {
+			tops[name] = top
 			name = path.Dir(name) // a directory that it was picked with
 		}
 	}
@@ -110,10 +113,11 @@ func (s *overlaySession) markDeleted(name string) error {
 // parents returns the directories above a name, from the top.
 func parents(name string) []string {
 	var list []string
-	for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
-		list = append(list, dir)
+	for i := range len(name) {
+		if name[i] == '/' {
+			list = append(list, name[:i])
+		}
 	}
-	slices.Reverse(list)
 	return list
 }
 

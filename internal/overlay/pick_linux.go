@@ -154,6 +154,9 @@ func findPicked(list []PathChange, picks []Pick, badNames []string) ([]pickedCha
 		}
 		for above := name; above != topPath(c); {
 			above = path.Dir(above)
+			if wanted[at[above]] {
+				break // and so are those above it
+			}
 			wanted[at[above]] = true
 		}
 	}

@@ -105,15 +105,10 @@ func Topmost(names []string) []string {
 	for _, name := range names {
 		known[name] = true
 	}
+	isKnown := overlay.AtOrBelow(func(name string) bool { return known[name] })
 	top := []string{}
 	for name := range known {
-		dir := name
-		for dir != "/" && dir != "." {
-			if dir = path.Dir(dir); known[dir] {
-				break
-			}
-		}
-		if !known[dir] || dir == name {
+		if dir := path.Dir(name); dir == name || !isKnown(dir) {
 			top = append(top, name)
 		}
 	}

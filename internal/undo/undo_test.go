@@ -391,3 +391,12 @@ func TestFailedCallIsRemoved(t *testing.T) {
 		}
 	}
 }
+
+// TestTopmost checks which names are below none of the others.
+func TestTopmost(t *testing.T) {
+	for _, c := range [][2]string{{"/a/b /a /a/b/c /ab /b/c", "/a /ab /b/c"}, {"/ /a /a/b", "/"}, {"a/b/c a/b d a/bc", "a/b a/bc d"}, {"", ""}} {
+		if got := strings.Join(undo.Topmost(strings.Fields(c[0])), " "); got != c[1] {
+			t.Errorf("%s: got %s, want %s", c[0], got, c[1])
+		}
+	}
+}

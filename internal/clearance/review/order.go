@@ -132,20 +132,26 @@ func Sort[T any](files []T, pathOf func(T) string, flags []Flag) {
 		place int
 	}
 	list := make([]ranked, len(files))
+	above := make(map[string]int) // the places of directories, for trees with many levels
+	var placeOf func(name string) int
+	placeOf = func(name string) int {
+		place, ok := places[name]
+		if !ok {
+			place = len(flags)
+		}
+		n := strings.LastIndexByte(name, '/')
+		if n <= 0 {
+			return place
+		}
+		up, ok := above[name[:n]]
+		if !ok {
+			up = placeOf(name[:n])
+			above[name[:n]] = up
+		}
+		return min(place, up)
+	}
 	for i, file := range files {
-		name := pathOf(file)
-		list[i] = ranked{file, len(flags)}
-		if place, ok := places[name]; ok {
-			list[i].place = place
-		}
-		for n := len(name) - 1; n > 0; n-- {
-			if name[n] != '/' {
-				continue
-			}
-			if place, ok := places[name[:n]]; ok {
-				list[i].place = min(list[i].place, place)
-			}
-		}
+		list[i] = ranked{file, placeOf(pathOf(file))}
 	}
 	slices.SortStableFunc(list, func(a, b ranked) int { return cmp.Compare(a.place, b.place) })
 	for i, r := range list {

@@ -122,9 +122,9 @@ func TestScriptsByContent(t *testing.T) {
 // TestSort checks that files come in the order of their flags, and that the flag of a
 // directory counts for the files in it.
 func TestSort(t *testing.T) {
-	files := []string{"a", "b", "c", "d", "e", "f/g"}
-	review.Sort(files, strings.Clone, []review.Flag{{Path: "c", Risk: 10}, {Path: "d", Risk: 90}, {Path: "e", Risk: 10}, {Path: "e", Risk: 5}, {Path: "f", Risk: 50}})
-	if got := strings.Join(files, " "); got != "d f/g c e a b" {
+	files := []string{"a", "b", "c", "d", "e", "f/x/g", "/h/i/j", "/h/k"}
+	review.Sort(files, strings.Clone, []review.Flag{{Path: "c", Risk: 10}, {Path: "d", Risk: 90}, {Path: "e", Risk: 10}, {Path: "e", Risk: 5}, {Path: "f", Risk: 50}, {Path: "/h/i", Risk: 70}, {Path: "/h", Risk: 1}, {Path: "f/x", Risk: 2}})
+	if got := strings.Join(files, " "); got != "d /h/i/j f/x/g c e /h/k a b" {
 		t.Errorf("got %s", got)
 	}
 	many := []string{"y"}

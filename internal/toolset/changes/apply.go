@@ -169,6 +169,7 @@ func (a application) picks(list []transaction.SessionChange, names map[string]st
 	var picks []transaction.Pick
 	var conflicts []string
 	found, picked := make(map[string]bool), make(map[string]bool)
+	isPicked := overlay.AtOrBelow(func(name string) bool { return picked[name] }) // the list has a directory before its content
 	for _, c := range list {
 		name := c.Name()
 		wanted := len(a.Paths) == 0 && len(parts) == 0 && len(a.Parts) == 0
@@ -182,7 +183,7 @@ func (a application) picks(list []transaction.SessionChange, names map[string]st
 		if hunks || i >= 0 {
 			found[name] = true
 		}
-		if !wanted && !hunks && i < 0 || c.NewDir != "" && hasParentIn(picked, name) {
+		if !wanted && !hunks && i < 0 || c.NewDir != "" && isPicked(path.Dir(name)) {
 			continue // the content of a new directory is applied with the directory
 		}
 		picked[name] = true
@@ -343,16 +344,6 @@ func excerptConflicts(text string) string {
 		lines = append(lines[:maxConflictLines], "and "+visible.Count(more, "more line")+"\n")
 	}
 	return strings.TrimSuffix(strings.Join(lines, ""), "\n")
-}
-
-// hasParentIn reports whether a directory that a name is in was picked.
-func hasParentIn(picked map[string]bool, name string) bool {
-	for name != "/" {
-		if name = path.Dir(name); picked[name] {
-			return true
-		}
-	}
-	return false
 }
 
 // within reports whether a name is at or below another.
