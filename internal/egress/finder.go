@@ -3,15 +3,18 @@ package egress
 import (
 	"bytes"
 	"cmp"
+	"encoding/base32"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"html"
 	"math"
+	"math/bits"
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 
 	known "github.com/golem-forge/golem/internal/secret"
 )
@@ -29,9 +32,11 @@ type finder struct {
 	texts  []text
 	// A part that counts has a gram, four bytes, at an index that is a multiple of four. So
 	// golem looks at every fourth byte only. The bits tell most other grams at once.
-	grams   map[uint32][]place
+	grams   []gram         // sorted
+	first   map[uint32]int // the index of the first gram with these bytes
 	bits    [1 << 12]uint64
-	context int // how many bytes before an index decide what is replaced there
+	bytes   [256]bool // those of the secret
+	context int       // how many bytes before an index decide what is replaced there
 	publics []public
 }
 
@@ -46,10 +51,18 @@ type text struct {
 	before, after edge
 }
 
-// An edge is a character of base64 beside a text: some of its bits are from the secret.
-type edge struct{ mask, hidden, shown byte }
+// An edge is a character of base64 or base32 beside a text: some of its bits are from the
+// secret.
+type edge struct {
+	digits              string
+	mask, hidden, shown byte
+}
 
-type place struct{ text, at int }
+// A gram is four bytes of a text, and their place in it.
+type gram struct {
+	bytes    uint32
+	text, at int
+}
 
 // A public prefix in some encoding, and how many bytes after it are too few to tell a secret.
 type public struct {
@@ -71,23 +84,40 @@ func newFinder(value, placeholder string) *finder {
 		f.context = max(f.context, t.public+t.least)
 		f.addPublic(t)
 		for at := 0; at+gramSize <= len(t.hidden); at++ {
-			g := binary.LittleEndian.Uint32(t.hidden[at:])
-			f.grams[g] = append(f.grams[g], place{i, at})
-			h := hash(g)
+			g := gram{binary.LittleEndian.Uint32(t.hidden[at:]), i, at}
+			f.grams = append(f.grams, g)
+			h := hash(g.bytes)
 			f.bits[h/64] |= 1 << (h % 64)
 		}
 	}
+	slices.SortFunc(f.grams, func(a, b gram) int { return cmp.Compare(a.bytes, b.bytes) })
+	f.first = make(map[uint32]int, len(f.grams))
+	for i, g := range slices.Backward(f.grams) {
+		f.first[g.bytes] = i
+	}
+	for i := range len(value) {
+		f.bytes[value[i]] = true
+	}
+	f.context = max(f.context, f.texts[0].least*numberSize)
 	return f
 }
 
 // newTexts returns a finder with the encodings of a secret.
 func newTexts(value, placeholder string) *finder {
-	f := &finder{length: len(value), grams: map[uint32][]place{}}
+	f := &finder{length: len(value)}
 	plain, _ := f.add(value, placeholder)
 	f.texts[0].words = true
+	for _, change := range []func(string) string{strings.ToLower, strings.ToUpper, swapCase} {
+		if t, isNew := f.add(change(value), change(placeholder)); isNew {
+			added := &f.texts[len(f.texts)-1]
+			added.words, added.least = true, min(leastOf(change(value[t.public:])), len(value)-t.public)
+		}
+	}
 	f.addBase64(plain, 2)
+	f.addBits(plain, base32Digits, base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString)
+	f.addBits(plain, strings.ToLower(base32Digits), base32.NewEncoding(strings.ToLower(base32Digits)).WithPadding(base32.NoPadding).EncodeToString)
 	f.addHex(plain, 2)
-	for _, encode := range []func(string) string{url.QueryEscape, inUTF16} {
+	for _, encode := range []func(string) string{url.QueryEscape, inUTF16, inUTF32} {
 		if t, isNew := f.add(encode(value), encode(placeholder)); isNew {
 			f.addBase64(t, 1)
 		}
@@ -160,6 +190,17 @@ func escapes() (all []func(string) string) {
 
 func inUTF16(text string) string { return strings.Join(strings.Split(text, ""), "\x00") }
 
+func inUTF32(text string) string { return strings.Join(strings.Split(text, ""), "\x00\x00\x00") }
+
+func swapCase(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsUpper(r) {
+			return unicode.ToLower(r)
+		}
+		return unicode.ToUpper(r)
+	}, text)
+}
+
 const alnum = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 // addHex adds the hex form of a text and, with a depth above 1, the base64 form of that.
@@ -171,46 +212,60 @@ func (f *finder) addHex(t text, depth int) {
 	}
 }
 
-// addBase64 adds the base64 form of a text. It has three, by the place in the whole message
-// at which the text begins. The characters at both ends also have bits of their neighbours.
-// With a depth above 1 it also adds what others make of that form.
+// addBase64 adds the base64 form of a text. With a depth above 1 it also adds what others
+// make of that form.
 func (f *finder) addBase64(t text, depth int) {
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
-		for offset := range 3 {
-			encode := func(b []byte) string { return encoding.EncodeToString(slices.Concat(make([]byte, offset), b)) }
-			hidden, shown := encode(t.hidden), encode(t.shown)
-			from, to := (offset*8+5)/6, (offset+len(t.hidden))*8/6
-			inner, isNew := f.add(hidden[from:to], shown[from:to])
-			if !isNew {
+		for _, inner := range f.addBits(t, base64Digits, encoding.EncodeToString) {
+			if depth == 1 {
 				continue
 			}
-			index := func(c byte) byte { return byte(strings.IndexByte(base64Digits, c)) }
-			added := &f.texts[len(f.texts)-1]
-			if bits := offset * 8 % 6; bits > 0 { // of the neighbour
-				added.before = edge{63 >> bits, index(hidden[from-1]), index(shown[from-1])}
-			}
-			if bits := (offset + len(t.hidden)) * 8 % 6; bits > 0 { // of the text
-				added.after = edge{63 &^ (63 >> bits), index(hidden[to]), index(shown[to])}
-			}
-			if depth > 1 {
-				f.addBase64(inner, depth-1)
-				f.addHex(inner, depth-1)
-				for _, format := range []string{"%%%02X", "%%%02x", `\u%04x`, `\u%04X`, `\%c`} {
-					escape := strings.NewReplacer("/", fmt.Sprintf(format, '/'), "+", fmt.Sprintf(format, '+')).Replace
-					f.add(escape(string(inner.hidden)), escape(string(inner.shown)))
-				}
+			f.addBase64(inner, depth-1)
+			f.addHex(inner, 1)
+			for _, format := range []string{"%%%02X", "%%%02x", `\u%04x`, `\u%04X`, `\%c`} {
+				escape := strings.NewReplacer("/", fmt.Sprintf(format, '/'), "+", fmt.Sprintf(format, '+')).Replace
+				f.add(escape(string(inner.hidden)), escape(string(inner.shown)))
 			}
 		}
 	}
 }
 
+// addBits adds a form of a text whose digits are a few bits each. It has several, by the
+// place in the whole message at which the text begins. The characters at both ends also have
+// bits of their neighbours.
+func (f *finder) addBits(t text, digits string, encode func([]byte) string) (added []text) {
+	size := bits.Len(uint(len(digits) - 1)) // of a digit
+	most := byte(len(digits) - 1)
+	for offset := range map[int]int{6: 3, 5: 5}[size] {
+		before := make([]byte, offset)
+		hidden, shown := encode(slices.Concat(before, t.hidden)), encode(slices.Concat(before, t.shown))
+		from, to := (offset*8+size-1)/size, (offset+len(t.hidden))*8/size
+		inner, isNew := f.add(hidden[from:to], shown[from:to])
+		if !isNew {
+			continue
+		}
+		added = append(added, inner)
+		index := func(c byte) byte { return byte(strings.IndexByte(digits, c)) }
+		last := &f.texts[len(f.texts)-1]
+		if n := offset * 8 % size; n > 0 { // bits of the neighbour
+			last.before = edge{digits, most >> n, index(hidden[from-1]), index(shown[from-1])}
+		}
+		if n := (offset + len(t.hidden)) * 8 % size; n > 0 { // bits of the text
+			last.after = edge{digits, most &^ (most >> n), index(hidden[to]), index(shown[to])}
+		}
+	}
+	return added
+}
+
 // base64Digits are those of the standard encoding. The URL encoding differs in the last two.
 const base64Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
+const base32Digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
+
 // apply puts the placeholder's bits into a neighbour of a text, in place of the secret's.
 func (e edge) apply(c *byte) {
-	if i := strings.IndexByte(base64Digits, *c); e.mask != 0 && i >= 0 && byte(i)&e.mask == e.hidden&e.mask {
-		*c = base64Digits[byte(i)&^e.mask|e.shown&e.mask]
+	if i := strings.IndexByte(e.digits, *c); e.mask != 0 && i >= 0 && byte(i)&e.mask == e.hidden&e.mask {
+		*c = e.digits[byte(i)&^e.mask|e.shown&e.mask]
 	}
 }
 
@@ -220,14 +275,23 @@ type part struct{ from, to, text, at int }
 // hide appends all[from:] to out, with the placeholder in place of the secret. The bytes
 // before that index are those that came before.
 func (f *finder) hide(out, all []byte, from int) []byte {
+	start := len(out)
+	out = f.hideParts(out, all, from)
+	f.hideNumbers(out[start:], all, from)
+	return out
+}
+
+// hideParts does so for the texts of the secret.
+func (f *finder) hideParts(out, all []byte, from int) []byte {
 	var found []part
 	for i := 0; i+gramSize <= len(all); i += gramSize {
 		g := binary.LittleEndian.Uint32(all[i:])
 		if h := hash(g); f.bits[h/64]&(1<<(h%64)) == 0 {
 			continue
 		}
-		for _, at := range f.grams[g] {
-			if p := f.extend(all, i, at); p.to > from && f.counts(p) {
+		at, ok := f.first[g]
+		for ; ok && at < len(f.grams) && f.grams[at].bytes == g; at++ {
+			if p := f.extend(all, i, f.grams[at]); p.to > from && f.counts(p) {
 				found = append(found, p)
 			}
 		}
@@ -250,7 +314,7 @@ func (f *finder) hide(out, all []byte, from int) []byte {
 }
 
 // extend returns the longest part around a gram.
-func (f *finder) extend(all []byte, i int, at place) part {
+func (f *finder) extend(all []byte, i int, at gram) part {
 	t := f.texts[at.text].hidden
 	from, to := 0, gramSize
 	for i+from > 0 && at.at+from > 0 && all[i+from-1] == t[at.at+from-1] {

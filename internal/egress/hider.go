@@ -60,7 +60,7 @@ func (h Hider) JSON(document json.RawMessage) json.RawMessage {
 	isChanged := false
 	value = h.walk(value, &isChanged)
 	if !isChanged {
-		return document
+		return h.lists(document)
 	}
 	var b bytes.Buffer
 	encoder := json.NewEncoder(&b)
@@ -68,7 +68,17 @@ func (h Hider) JSON(document json.RawMessage) json.RawMessage {
 	if encoder.Encode(value) != nil {
 		return json.RawMessage(h.Text(string(document)))
 	}
-	return bytes.TrimSpace(b.Bytes())
+	return h.lists(bytes.TrimSpace(b.Bytes()))
+}
+
+// lists hides the secrets in lists of numbers.
+func (h Hider) lists(document json.RawMessage) json.RawMessage {
+	hidden := json.RawMessage(h.Text(string(document)))
+	if json.Valid(hidden) {
+		return hidden
+	}
+	text, _ := json.Marshal(string(hidden)) // a string can always be encoded
+	return text
 }
 
 func (h Hider) walk(value any, isChanged *bool) any {
