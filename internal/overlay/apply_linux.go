@@ -411,6 +411,13 @@ func (a *applier) planMoves(changes []PathChange, skipped []string) ([]move, err
 	if len(conflict.Paths) > 0 {
 		return nil, &conflict
 	}
+	if stagingOf(a.Overlay) == a.Overlay { // otherwise Undo is not possible
+		for i, m := range list { // everything in new directories is clean now
+			if m.NewInode != 0 {
+				list[i].NewDigest = a.upper.digest(m.Path)
+			}
+		}
+	}
 	return list, nil
 }
 
@@ -551,14 +558,20 @@ func (a *applier) isOlder(t *tree, name string, since int64, changed func(name s
 }
 
 // isUntouched reports whether the result of a move is unchanged, so that the move can be
-// reverted.
+// reverted. A result with new times and the same content is unchanged.
 func (a *applier) isUntouched(m move, since int64) bool {
 	st, err := a.dir.stat(m.Path)
 	switch m.Action {
 	case moveOut:
 		return errors.Is(err, unix.ENOENT)
 	case changeMode:
-		return err == nil && st.Ino == m.OldInode && permissions(st) == m.Mode&0o777 && a.ctime(m.Path, st) < since
+		return err == nil && st.Ino == m.OldInode && permissions(st) == m.Mode&0o777
 	}
-	return err == nil && st.Ino == m.NewInode && m.NewFingerprint.matches(st) && a.isOlder(a.dir, m.Path, since, a.ctime)
+	return err == nil && (st.Ino == m.NewInode && m.NewFingerprint.matches(st) && a.isOlder(a.dir, m.Path, since, a.ctime) || a.hasNewContent(m))
+}
+
+// hasNewContent reports whether the real directory has what the move put there, maybe written
+// again by somebody else.
+func (a *applier) hasNewContent(m move) bool {
+	return m.NewDigest != "" && a.dir.digest(m.Path) == m.NewDigest
 }

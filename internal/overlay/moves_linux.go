@@ -28,6 +28,7 @@ type move struct {
 	OldMode        uint32      `json:"Was"`
 	Number         int         `json:"N"`               // the name of a deleted file in the directory of old files
 	NewFingerprint fingerprint `json:"Came,omitzero"`   // the new file when the move was planned
+	NewDigest      string      `json:"Sum,omitempty"`   // the digest of the new file or directory, "" if it is not known
 	OldFingerprint fingerprint `json:"Gone,omitzero"`   // the old file when the move was planned
 	OldTime        int64       `json:"GoneAt,omitzero"` // its ctime
 }
@@ -250,7 +251,7 @@ func (a *applier) revertMove(m move) error {
 		return e
 	case err != nil:
 		return asReplaced(err)
-	case here.Ino != m.NewInode || m.NewInode != 0 && !m.NewFingerprint.matches(here):
+	case m.NewInode == 0 && here.Ino != 0, m.NewInode != 0 && (here.Ino != m.NewInode || !m.NewFingerprint.matches(here)) && !a.hasNewContent(m):
 		return errReplaced
 	}
 	defer a.lockParent(m.Path)()

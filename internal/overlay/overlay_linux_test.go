@@ -353,6 +353,11 @@ func TestConflict(t *testing.T) {
 		{"mkdir n; echo x > n/f", "echo y > n/f"},
 		{"mkdir n; echo x > n/f", "echo y > n/g"},
 		{"chmod 700 sub", "chmod 711 sub"},
+		{"echo x > a", "echo y > a; touch -d '1 hour ago' a"},
+		{"echo x > a", "chmod 700 a"},
+		{"mkdir n; echo x > n/f", "chmod 700 n/f"},
+		{"mkdir n; echo x > n/f", "rm n/f"},
+		{"ln -sfn b link", "ln -sfn c link"},
 	} {
 		b := newFixture(t)
 		b.work(test.work)
@@ -365,6 +370,26 @@ func TestConflict(t *testing.T) {
 		}
 		if got := describe(t, b.Dir); got != before {
 			t.Errorf("%s / %s: the directory has changed", test.work, test.since)
+		}
+	}
+	// New times are not conflicts.
+	for _, test := range []struct{ work, since string }{
+		{"echo x > a", "touch a"},
+		{"echo x > a", "cp a c; mv c a"},
+		{"echo x > a; rm b", "echo y > a; echo x > a; touch ."},
+		{"mkdir n; echo x > n/f; ln -s f n/l", "touch n/f; echo y > n/g; rm n/g"},
+		{"ln -sfn b link", "rm link; ln -s b link"},
+		{"chmod 700 sub", "touch sub; echo y > sub/mine; rm sub/mine"},
+		{"chmod 600 b", "touch b"},
+	} {
+		b := newFixture(t)
+		before := describe(t, b.Dir)
+		b.work(test.work)
+		must(t, b.applyAll())
+		run(t, b.Dir, test.since)
+		must(t, b.Undo())
+		if got := describe(t, b.Dir); got != before {
+			t.Errorf("%s / %s: undone\n%s\nwant\n%s", test.work, test.since, got, before)
 		}
 	}
 	// Changes of others at other paths are not conflicts.

@@ -19,6 +19,10 @@ type UndoStep struct {
 	Command string    `json:"command,omitempty"` // the program that started this session
 	Files   []string  `json:"files"`             // the topmost names that it changed
 	Problem string    `json:"problem,omitempty"` // why it cannot be undone
+
+	// Mounts are the directories that it was made in. They may be others than those of the
+	// program now.
+	Mounts []Mount `json:"-"`
 }
 
 // UndoSteps returns the changes that can be undone, the last one first. Calls holds those
@@ -38,7 +42,11 @@ func (s Store) UndoSteps(calls *undo.Store) ([]UndoStep, error) {
 		return nil, err
 	}
 	for _, st := range skipEmpty(steps, s.LastApplied()) {
-		list = append(list, UndoStep{At: st.SavedAt(), Tool: st.Tool, Files: undo.Topmost(st.Names()), Problem: st.Impossible})
+		u := UndoStep{At: st.SavedAt(), Tool: st.Tool, Files: undo.Topmost(st.Names()), Problem: st.Impossible}
+		for _, m := range st.Mounts {
+			u.Mounts = append(u.Mounts, Mount{Source: m.Dir, Target: m.Target})
+		}
+		list = append(list, u)
 	}
 	slices.SortStableFunc(list, func(a, b UndoStep) int { return b.At.Compare(a.At) })
 	return list, nil
@@ -61,6 +69,9 @@ func (s Store) appliedStep(a *transaction.AppliedTransaction) UndoStep {
 		if one, err := s.at(u.Session); err == nil {
 			u.Command = one.Command
 		}
+	}
+	for _, d := range a.Directories() {
+		u.Mounts = append(u.Mounts, Mount{Source: string(d.Host), Target: d.Target})
 	}
 	for _, c := range a.Changes {
 		if c.NewDir == "" {

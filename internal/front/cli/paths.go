@@ -9,6 +9,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 )
@@ -24,6 +25,15 @@ func newPaths(p *program.Program, dir string) *paths {
 	all := &paths{dir: dir}
 	for _, m := range p.Project.Mounts {
 		all.mounts = append(all.mounts, mountedDir{m.RealHostDir(), m.Target})
+	}
+	return all
+}
+
+// pathsIn returns the paths of mounts for a command that runs in dir.
+func pathsIn(mounts []session.Mount, dir string) *paths {
+	all := &paths{dir: dir}
+	for _, m := range mounts {
+		all.mounts = append(all.mounts, mountedDir{m.Source, m.Target})
 	}
 	return all
 }

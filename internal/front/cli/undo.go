@@ -154,6 +154,10 @@ func (f *gateFlags) listUndo(cmd *cobra.Command) error {
 		}
 		programs = append(programs, bare)
 	}
+	dir, err := f.realDir()
+	if err != nil {
+		return err
+	}
 	steps := []session.UndoStep{}
 	states := make(map[sandbox.Host]bool)
 	for _, p := range programs {
@@ -165,14 +169,10 @@ func (f *gateFlags) listUndo(cmd *cobra.Command) error {
 		if err != nil {
 			return err
 		}
-		local, err := f.pathsOf(p)
-		if err != nil {
-			return err
-		}
 		for i := range more {
 			for k, name := range more[i].Files {
 				if !wantsJSON(cmd) {
-					more[i].Files[k] = local.localName(name)
+					more[i].Files[k] = pathsIn(more[i].Mounts, dir).localName(name)
 				}
 			}
 		}

@@ -1,0 +1,78 @@
+package overlay
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxDigest is how much content digest reads at most.
+const maxDigest = 64 << 20
+
+// digest returns a digest of everything at and below a path: names, kinds, permission bits,
+// contents and targets of symlinks, but no times. It returns "" if something cannot be read
+// or if there is too much of it.
+func (t *tree) digest(name string) string {
+	h, left := sha256.New(), int64(maxDigest)
+	if err := t.addDigest(h, name, ".", &left); err != nil {
+		return ""
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// addDigest adds one path to a digest, which knows it as at.
+func (t *tree) addDigest(h hash.Hash, name, at string, left *int64) error {
+	st, err := t.stat(name)
+	if err != nil {
+		return err
+	}
+	kind, mode, size, to := kindOf(st), permissions(st), int64(0), ""
+	switch kind {
+	case Symlink:
+		mode = 0
+		if to, err = t.readLink(name); err != nil {
+			return err
+		}
+	case File:
+		size = st.Size
+		if *left -= size; *left < 0 {
+			return errors.New("too much content")
+		}
+	case Dir:
+	default:
+		return errors.New("a special file")
+	}
+	fmt.Fprintf(h, "%q %s %o %d %q\n", at, kind, mode, size, to)
+	switch kind {
+	case File:
+		fd, err := t.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
+		if err != nil {
+			return err
+		}
+		f := os.NewFile(uintptr(fd), name)
+		defer f.Close()
+		n, err := io.Copy(h, io.LimitReader(f, size))
+		if err == nil && n < size {
+			err = io.ErrUnexpectedEOF
+		}
+		return err
+	case Dir:
+		names, err := t.list(name)
+		if err != nil {
+			return err
+		}
+		for _, base := range names {
+			if err := t.addDigest(h, path.Join(name, base), path.Join(at, base), left); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
