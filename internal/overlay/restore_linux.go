@@ -57,7 +57,17 @@ func (s *overlaySession) restore(from *tree, list []PathChange) error {
 // stays a conflict.
 func (s *overlaySession) restoreBase(from *tree, c PathChange) error {
 	v := s.bases.all[c.Path]
-	if v == nil || v.Ino == 0 || c.Forced {
+	if v == nil || c.Forced {
+		return nil
+	}
+	if c.Op == Create && c.Kind == Dir && v.Kind == Dir && v.Open {
+		_, now, err := s.statReal(c.Path)
+		if now == Nothing && err == nil { // as before the apply, which made it
+			s.bases.put(&version{Path: c.Path})
+		}
+		return err
+	}
+	if v.Ino == 0 {
 		return nil
 	}
 	applied, err := from.stat(c.Path)
