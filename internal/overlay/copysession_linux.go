@@ -175,7 +175,7 @@ func (s *copySession) isUntouched(v *version, st unix.Stat_t, kind Kind) bool {
 // contain only files that were copied and have not changed.
 func (s *copySession) isCurrent(v *version, low unix.Stat_t, was Kind) bool {
 	if v.Skipped || v.Covered || !v.matches(low, was) || was != Dir {
-		return !v.Skipped && !v.Covered && v.matches(low, was)
+		return !v.Skipped && !v.Covered && (v.matches(low, was) || s.isSameLink(v, was))
 	}
 	names, err := s.lower.list(v.Path)
 	if err != nil {

@@ -76,3 +76,37 @@ func (t *tree) addDigest(h hash.Hash, name, at string, left *int64) error {
 	}
 	return nil
 }
+
+// namesBelow returns a digest of the names in a directory and below it, with the inode of each
+// and the permission bits of directories. The digest is "" if something else than a directory
+// changed since a time, or cannot be read. isOlder is true if no directory changed since.
+func (t *tree) namesBelow(dir string, since int64) (sum string, isOlder bool) {
+	h, isOlder := sha256.New(), true
+	var add func(name, at string) bool
+	add = func(name, at string) bool {
+		st, err := t.stat(name)
+		if err != nil {
+			return false
+		}
+		if kindOf(st) != Dir {
+			fmt.Fprintf(h, "%q %d\n", at, st.Ino)
+			return st.Ctim.Nano() < since
+		}
+		fmt.Fprintf(h, "%q %d %o\n", at, st.Ino, permissions(st))
+		isOlder = isOlder && st.Ctim.Nano() < since
+		names, err := t.list(name)
+		if err != nil {
+			return false
+		}
+		for _, base := range names {
+			if !add(path.Join(name, base), path.Join(at, base)) {
+				return false
+			}
+		}
+		return true
+	}
+	if !add(dir, ".") {
+		return "", false
+	}
+	return hex.EncodeToString(h.Sum(nil)), isOlder
+}

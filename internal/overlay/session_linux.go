@@ -340,6 +340,11 @@ func (s *overlaySession) keepVersion(t entry) {
 	}
 	if !t.isKnown && !s.isReadOnly {
 		s.bases.keepContent(s.lower, t.version)
+		if v := t.version; v.Kind == Dir && !v.Open && v.Since > 0 && !v.Unknown {
+			if names, isOlder := s.lower.namesBelow(t.name, v.Since); isOlder {
+				v.Names = names
+			}
+		}
 	}
 	if s.bases.all[t.name] != t.version {
 		s.bases.put(t.version)

@@ -33,6 +33,10 @@ type version struct {
 	// another one, and the files in it may be older than Since.
 	DirIno uint64 `json:"Dir,omitempty"`
 
+	// Names is a digest of the names in a directory that was deleted or replaced, as namesBelow
+	// returns it, "" if it is not known.
+	Names string `json:",omitempty"`
+
 	// CheckedCtime is the ctime of the session's file when it was last found to be a
 	// change.
 	CheckedCtime int64 `json:"Looked,omitempty"`
@@ -177,7 +181,7 @@ func (s *overlaySession) closeVersion(t entry) *version {
 func (s *overlaySession) isCurrent(v *version, low unix.Stat_t, was Kind) bool {
 	if !v.matches(low, was) || was != Dir || v.Open {
 		// A switch to another branch and back writes the same content again.
-		return v.matches(low, was) || was == File && s.isRewritten(v, low)
+		return v.matches(low, was) || was == File && s.isRewritten(v, low) || s.isSameLink(v, was)
 	}
 	for _, in := range s.bases.below(v.Path) {
 		low, was, err := s.statReal(in.Path)
@@ -185,7 +189,12 @@ func (s *overlaySession) isCurrent(v *version, low unix.Stat_t, was Kind) bool {
 			return false
 		}
 	}
-	return (&applier{}).isOlder(s.lower, v.Path, v.Since, ctimeOf)
+	if (&applier{}).isOlder(s.lower, v.Path, v.Since, ctimeOf) {
+		return true
+	}
+	// A file that came and went, or an apply that was reverted, leaves only a new time.
+	names, _ := s.lower.namesBelow(v.Path, v.Since)
+	return names != "" && names == v.Names
 }
 
 // isUnchanged reports whether an entry is not a change: it equals the real file or its
@@ -219,6 +228,15 @@ func (s *overlaySession) isUnchanged(t entry) (bool, error) {
 		return s.hasSameContent(t.name, t.upper, t.lower)
 	}
 	return false, nil
+}
+
+// isSameLink reports whether a symlink of the real directory has the target of a version.
+func (s *sessionStore) isSameLink(v *version, was Kind) bool {
+	if was != Symlink || v.Kind != Symlink || v.Unknown {
+		return false
+	}
+	to, err := s.lower.readLink(v.Path)
+	return err == nil && to == string(v.LinkTarget)
 }
 
 // isRewritten reports whether somebody wrote the base content to the real file again.
