@@ -178,7 +178,7 @@ func (l *Look) review(names []string, diffs bool, report func(done, total int)) 
 			flags.AddKnown(change, before.flags)
 		case d.IsOnlyMoved():
 			flags.AddKnown(change, nil)
-		case d.priority() == 0: // all its files are in another directory
+		case d.MovedTo != "" && d.Files == 0: // all its files are in another directory
 		default:
 			before = examination{c.Stamp, d.Added, d.Removed, d.Binary, d.Unread, change.Emptied, flags.Add(change)}
 		}
@@ -204,10 +204,16 @@ func (d FileChange) IsOnlyMoved() bool { return d.From != "" && !d.Edited }
 // priority puts files that were only moved, and directories that are only gone from their old
 // place, behind all others.
 func (d FileChange) priority() int {
-	if d.IsOnlyMoved() || d.MovedTo != "" && d.Files == 0 {
+	if d.IsFolded() {
 		return 0
 	}
 	return 1
+}
+
+// IsFolded reports whether the line of a moved directory says everything about a change. A
+// conflict has a line of its own.
+func (d FileChange) IsFolded() bool {
+	return !d.Conflict && (d.IsOnlyMoved() || d.MovedTo != "" && d.Files == 0)
 }
 
 // A Total is how much changes.

@@ -190,7 +190,7 @@ func (v *reviewText) stat(short bool) {
 	for _, f := range flags {
 		flagged[f.Path] = true
 	}
-	files := slices.DeleteFunc(slices.Clone(v.review.Files), isFolded)
+	files := slices.DeleteFunc(slices.Clone(v.review.Files), session.FileChange.IsFolded)
 	long := len(files) > review.MostFiles
 	counted := make(map[string]int) // rows of each reason that is no warning
 	var dirs review.DirectoryCounts
@@ -215,11 +215,6 @@ func (v *reviewText) stat(short bool) {
 	printColumns(v.b, rows)
 }
 
-// isFolded reports whether a change is part of a moved directory, and has no row of its own.
-func isFolded(c session.FileChange) bool {
-	return c.IsOnlyMoved() || c.MovedTo != "" && c.Files == 0
-}
-
 // what describes a change, with paths as the user types them.
 func (v *reviewText) what(c session.FileChange) string {
 	switch {
@@ -227,6 +222,8 @@ func (v *reviewText) what(c session.FileChange) string {
 		return "moved from " + v.shown(c.From) + " (" + visible.LineCounts(c.Added, c.Removed) + ")"
 	case c.From != "":
 		return "moved from " + v.shown(c.From)
+	case c.MovedTo != "" && c.Files == 0:
+		return "moved to " + v.shown(c.MovedTo) + "/"
 	case c.MovedTo != "":
 		return what(c) + "; the others moved to " + v.shown(c.MovedTo) + "/"
 	}
@@ -248,7 +245,7 @@ func (v *reviewText) diffs() {
 		v.line("%s %s  %s", row[0], row[1], row[2])
 	}
 	for _, c := range v.review.Files {
-		if isFolded(c) {
+		if c.IsFolded() {
 			continue
 		}
 		text := letter(c.Op) + " " + v.shown(c.Path) + slash(c)
