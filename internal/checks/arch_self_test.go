@@ -1,4 +1,4 @@
-package golem_test
+package checks_test
 
 import (
 	"cmp"
@@ -60,7 +60,7 @@ var breaches = []struct {
 		"cmd/golem/main.go":                 "// Golem forges.\npackage main\n" + importOf("internal/front/cli") + importOf("internal/front/mcp"),
 		"internal/policy/grant_test.go":     "package policy\n" + importOf("internal/tool"),
 		"internal/front/web/browse_test.go": "package web_test\n" + importOf("internal/front/cli"),
-		"arch_test.go":                      "package golem_test\n",
+		"internal/checks/arch_test.go":      "package checks_test\n",
 	}, nil},
 
 	{"a type with too many methods", map[string]string{"internal/policy/a.go": doc("policy", "type a struct{}\n"+methodsOf("a", maxOfType+1))}, []string{"type size"}},
@@ -132,7 +132,7 @@ var breaches = []struct {
 	{"wider than it may be", map[string]string{"sandbox/a.go": doc("sandbox", "// Backend is.\ntype Backend interface { a(); b(); c(); d(); e(); f(); g(); h() }\n")}, []string{"interface size"}},
 
 	{"an error that says nothing", map[string]string{"internal/tool/a.go": doc("tool", "const a = \"Failed to open %s\"\n")}, []string{"wording"}},
-	{"code in the root folder", map[string]string{"golem.go": doc("golem", "")}, []string{"root folder"}},
+	{"code in the root folder", map[string]string{"golem.go": doc("golem", "")}, []string{"unknown package"}},
 	{"a file that does not parse", map[string]string{"internal/tool/a.go": "package\n"}, []string{"file that parses"}},
 }
 

@@ -1,11 +1,11 @@
-// Package golem_test checks the architecture: which package may import which,
+// Package checks_test checks the architecture: which package may import which,
 // what may be used where, what must be documented. arch_test.go has the tables
 // of rules. arch_check_test.go compares every Go file of the module, for every
 // system, with the rules. arch_self_test.go shows that each rule can fail.
 // If a rule prevents a good change, change it in its table, with the reason, in
 // the same commit as the code. The package also tests the documents: it runs
 // their commands and checks their links.
-package golem_test
+package checks_test
 
 import (
 	"io/fs"
@@ -100,7 +100,7 @@ var layers = []layer{
 	{"internal/front/*", 9, "the ways in: command line, MCP server, browser"},
 	{"cmd/golem", 10, "main"},
 	{"cmd/golem-hub", 10, "main of golem-hub"},
-	{".", 11, "this test; the root directory has no other code"},
+	{"internal/checks", 11, "checks the architecture, the documents and the releases; it has only tests"},
 }
 
 // sideways lists the imports within one layer that are allowed.

@@ -1,4 +1,4 @@
-package golem_test
+package checks_test
 
 import (
 	"cmp"
@@ -91,7 +91,6 @@ var rules = map[string]func(r *report, rule string, pkg []*file){
 	"type size":         checkTypes,
 	"backward":          checkBackward,
 	"wording":           checkWording,
-	"root folder":       checkRoot,
 	"file that parses":  nil, // reported by check itself
 	"import by its dot": checkDot,
 }
@@ -464,14 +463,6 @@ func checkWording(r *report, rule string, pkg []*file) {
 			if strings.HasPrefix(strings.ToLower(text), "failed to") {
 				r.add(f, lit, rule, "an error says what is the matter: op /path: class; hint")
 			}
-		}
-	}
-}
-
-func checkRoot(r *report, rule string, pkg []*file) {
-	for _, f := range pkg {
-		if f.pkg == "." && !f.test {
-			r.add(f, nil, rule, "code stands in a package of its own")
 		}
 	}
 }

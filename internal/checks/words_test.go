@@ -1,4 +1,4 @@
-package golem_test
+package checks_test
 
 import (
 	"fmt"
@@ -50,7 +50,7 @@ var phrases = func() []phrase {
 
 // quotations are the texts that may hold a phrase: a file and a part of the line.
 var quotations = []struct{ file, part, why string }{
-	{"words_test.go", "", "the list itself"},
+	{"internal/checks/words_test.go", "", "the list itself"},
 }
 
 // unread are the directories whose words nobody has gone over yet. Remove a row when its

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package golem_test
+package checks_test
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package golem_test
+package checks_test
 
 import (
 	"os"
