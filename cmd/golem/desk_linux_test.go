@@ -367,7 +367,7 @@ func refuseChangedContent(t *testing.T, u *deskUser) {
 func followLink(part string) chromedp.Action {
 	return chromedp.Poll(fmt.Sprintf(`(() => {
 		const link = [...document.links].find(a => a.textContent.includes(%[1]q) || a.href.includes(%[1]q));
-		link?.click();
+		if (link) setTimeout(() => link.click()); // afterwards, because the next page ends this function
 		return !!link;
 	})()`, part), nil)
 }
