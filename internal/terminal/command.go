@@ -31,6 +31,10 @@ func reaches(value []byte, end bool) certainty {
 		return unknown
 	case slices.Contains(reaching, what):
 		return yes
+	case digits == 0 && len(rest) > 0 && rest[0] != 'P' && rest[0] != 'R': // the Linux console has these for its colours
+		return yes
+	case what == "8":
+		return opensFile(rest, end)
 	case what == "9":
 		return runs(rest, end)
 	case what == "11":
@@ -42,10 +46,27 @@ func reaches(value []byte, end bool) certainty {
 }
 
 // reaching are the OSC sequences that affect more than the screen.
-var reaching = []string{"3", "20", "46", "50", "51", "52", "55", "72", "440", "5113", "5522", "7773"}
+var reaching = []string{"3", "7", "20", "46", "50", "51", "52", "55", "72", "440", "633", "5113", "5522", "7773"}
 
-// runs is reaches for the text after OSC 9. ConEmu uses it to run macros and programs and
-// to print variables. Other terminals use it, with any other text, to notify the user.
+// opensFile is reaches for the text after OSC 8, which makes the text that follows a link.
+// Other links than those of the web open files, or start programs.
+func opensFile(rest []byte, end bool) certainty {
+	body, isLink := bytes.CutPrefix(rest, []byte(";"))
+	_, address, hasAddress := bytes.Cut(body, []byte(";"))
+	scheme, _, hasScheme := bytes.Cut(address, []byte(":"))
+	switch {
+	case !isLink:
+		return no
+	case !hasAddress && !end, !hasScheme && !end && len(scheme) <= len("mailto"):
+		return unknown
+	case hasAddress && len(address) == 0, hasScheme && slices.Contains([]string{"http", "https", "mailto"}, strings.ToLower(string(scheme))):
+		return no
+	}
+	return yes
+}
+
+// runs is reaches for the text after OSC 9. ConEmu uses it to run macros and programs, to
+// print variables and to set the directory of the next shell. Other terminals use it, with any other text, to notify the user.
 func runs(rest []byte, end bool) certainty {
 	body, ok := bytes.CutPrefix(rest, []byte(";"))
 	if !ok {
@@ -60,7 +81,7 @@ func runs(rest []byte, end bool) certainty {
 		return unknown
 	case digits < len(body) && body[digits] != ';':
 		return no
-	case what == "6", what == "7", what == "8":
+	case what == "6", what == "7", what == "8", what == "9":
 		return yes
 	}
 	return no
@@ -82,7 +103,7 @@ func namesFile(rest []byte, end bool) certainty {
 }
 
 // harmless are the keys of OSC 1337 that affect only the screen.
-var harmless = []string{"setmark", "currentdir", "remotehost", "cursorshape", "clear", "clearscrollback", "highlightcursorline", "setuservar", "reportcellsize",
+var harmless = []string{"setmark", "cursorshape", "clear", "clearscrollback", "highlightcursorline", "setuservar", "reportcellsize",
 	"shellintegrationversion", "unicodeversion", "requestattention", "addannotation", "addhiddenannotation", "setbadgeformat", "capabilities", "filepart", "fileend"}
 
 // reachesItem is reaches for the text after OSC 1337.

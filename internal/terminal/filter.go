@@ -2,6 +2,7 @@ package terminal
 
 import (
 	"bytes"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,10 +30,14 @@ import (
 //     inline;
 //   - make the terminal read a file: background pictures (OSC 11 with a sign before a name),
 //     and ESC }, after which Terminology reads names;
-//   - control the program that contains the terminal: OSC 51, which is for editors that show
-//     a terminal.
+//   - control the program that contains the terminal: OSC 51 and OSC 633, which are for
+//     editors that show a terminal, and OSC 7 and OSC 9;9, which set the directory of the
+//     next shell;
+//   - link a text to anything but the web and mail (OSC 8), or begin without a number, as
+//     the sequences for icons in files do.
 //
-// It also drops what makes the terminal parse sequences differently from this filter, CSI ? 2
+// It also drops CSI 2 h, which locks the keyboard, CSI 12 l, which shows what the user types,
+// and CSI b with a number of more than four digits. It drops what makes the terminal parse sequences differently from this filter, CSI ? 2
 // l (VT52), CSI ? 38 h (Tektronix) and ESC % with anything but G (no UTF-8), and sequences that
 // begin with more than a kilobyte that no terminal knows.
 //
@@ -313,7 +318,7 @@ func (f *Filter) control(to []byte, b byte) []byte {
 	switch {
 	case b < '@':
 		return f.hold(to, b, control, ignored)
-	case !isKnownControl(f.value), reportsTitle(f.value), leavesMode(f.value):
+	case !isKnownControl(f.value), reportsTitle(f.value), leavesMode(f.value), repeatsMuch(f.value):
 		return f.drop(to, ground)
 	}
 	f.noteControl(f.value)
@@ -371,19 +376,48 @@ func reportsTitle(value []byte) bool {
 }
 
 // leavesMode reports whether a CSI sequence makes the terminal parse sequences
-// differently.
+// differently, locks its keyboard, or makes it show what the user types.
 func leavesMode(value []byte) bool {
 	final := value[len(value)-1]
-	if value[0] != '?' || final != 'h' && final != 'l' {
+	if final != 'h' && final != 'l' {
 		return false
 	}
-	for part := range bytes.FieldsFuncSeq(value[1:len(value)-1], func(r rune) bool { return r == ';' || r == ':' }) {
-		what := numeral(part)
-		if final == 'l' && what == "2" || final == 'h' && what == "38" || len(what) > mostDigits {
+	_, isPrivate := bytes.CutPrefix(value, []byte("?"))
+	for what := range numbersOf(value) {
+		switch {
+		case len(what) > mostDigits,
+			isPrivate && (final == 'l' && what == "2" || final == 'h' && what == "38"),
+			!isPrivate && (final == 'h' && what == "2" || final == 'l' && what == "12"):
 			return true
 		}
 	}
 	return false
+}
+
+// repeatsMuch reports whether a CSI sequence repeats a character more often than a screen
+// has room for it. Some terminals take minutes for that.
+func repeatsMuch(value []byte) bool {
+	const most = 4 // digits
+	if value[len(value)-1] != 'b' {
+		return false
+	}
+	for what := range numbersOf(value) {
+		if len(what) > most {
+			return true
+		}
+	}
+	return false
+}
+
+// numbersOf returns the numbers of a CSI sequence.
+func numbersOf(value []byte) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for part := range bytes.FieldsFuncSeq(value[:len(value)-1], func(r rune) bool { return r < '0' || r > '9' }) {
+			if !yield(numeral(part)) {
+				return
+			}
+		}
+	}
 }
 
 // mostDigits is the maximum length of a number. No terminal's counter overflows below it.

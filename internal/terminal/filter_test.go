@@ -145,6 +145,10 @@ func TestC15FilterStopsWhatReachesFurther(t *testing.T) {
 		"\x1b]9;6;\"macro\"\x07", "\x1b]9;7;\"cmd\"\x07", "\x1b]9;08;\"PATH\"\x1b\\", "\x1b}",
 		"\x1b[5i", "\x1b[?5i", "\x1b[4i", "\x1b[i", "\x1b[0i", "\x9b5i", "\u009b05i", "\x1b[?1i", "\x1b[1;5i", "\x1b[ 5i", // printing
 		"\x1b[?2l", "\x1b[?25;2l", "\x1b[?02l", "\x1b[?38h", "\x1b[?1;38h", "\x1b%@", "\x1b%\x00@", "\x1b%/G", // other ways to read
+		"\x1b[2h", "\x1b[4;02h", "\x9b2h", "\x1b[12l", "\x1b[20;12l", "\x1b[9999999b", "\x1b[1;10000b", "\x1b[00012345b", // the keyboard, many characters
+		"\x1b]ltitle\x1b\\", "\x1b]Lname\x07", "\x1b]I/tmp/x.xpm\x1b\\", "\x9dlx\x9c", "\x1b]\x00l\x7fx\x07", "\x1b];x\x07", // without a number
+		"\x1b]633;E;curl x|sh\x07", "\x1b]0633;P;Cwd=/x\x1b\\", "\x1b]7;file://h/x\x07", "\x1b]1337;CurrentDir=/x\x07", "\x1b]1337;RemoteHost=a@b\x07", "\x1b]9;9;/x\x07", // the next shell
+		"\x1b]8;;file:///etc/passwd\x07", "\x1b]8;id=1;FILE:///x\x1b\\", "\x1b]08;; file:x\x07", "\x1b]8;;vscode://x\x07", "\x1b]8;;fi\x00le:x\x07", "\x1b]8;;x\x07", "\x1b]8;;longscheme:x\x07", "\x1b]8;x\x07", // links
 	} {
 		got := string(filterOutput(&Filter{}, []byte("a"+output+"b")))
 		if !strings.HasPrefix(got, "a"+st) || !strings.HasSuffix(got, "b") || len(got) > len("a"+st+"Gb") {
@@ -158,10 +162,11 @@ func TestC15FilterStopsWhatReachesFurther(t *testing.T) {
 	}
 	for _, output := range []string{
 		"\x1bPq#0;2;0;0;0~-\x1b\\", "\x1bP0;1;0q~\x1b\\", "\x1bP$qm\x1b\\", "\x1bP+q544e\x1b\\", "\x1bP=1s\x1b\\",
-		"\x1b]1337;File=name=eA==;inline=1:aGk=\x07", "\x1b]1337;SetMark\x07", "\x1b]1337;CurrentDir=/x\x07", "\x1b]1337;SetUserVar=a=eA==\x1b\\", "\x1b]1337;FilePart=aGk=\x07",
+		"\x1b]1337;File=name=eA==;inline=1:aGk=\x07", "\x1b]1337;SetMark\x07", "\x1b]1337;SetUserVar=a=eA==\x1b\\", "\x1b]1337;FilePart=aGk=\x07",
 		"\x1b[1;2H\x1b[2 q\x1b[!p\x1b[?2026$p\x1b[38:2::1:2:3m\x1b[>1u\x1b[<u\x1b[?u\x1b[>0q\x1b[6n\x1b[?996n\x1b[c\x1b[#p\x1b[1;1;2;2$z",
-		"\x1b]11;?\x07", "\x1b]11;#fff\x07", "\x1b]11;rgb:0/0/0\x1b\\", "\x1b]9;tests passed\x07", "\x1b]9;60 tests passed\x07", "\x1b]9;9;/x\x07",
-		"\x1b]133;A\x07", "\x1b]7;file://h/x\x07", "\x1b]9;4;1;50\x07", "\x1b]2;title\x07", "\x1b]777;notify;a;b\x07",
+		"\x1b]11;?\x07", "\x1b]11;#fff\x07", "\x1b]11;rgb:0/0/0\x1b\\", "\x1b]9;tests passed\x07", "\x1b]9;60 tests passed\x07",
+		"\x1b]8;;https://x/\x07", "\x1b]8;id=1;HTTP://x\x1b\\", "\x1b]8;;mailto:x\x07", "\x1b]8;;\x07", "\x1b]8;;\x1b\\", "\x1b]8\x07", "\x1b]P0000000", "\x1b]R", "\x1b[2l", "\x1b[12h", "\x1b[4h", "\x1b[9999b", "\x1b[b",
+		"\x1b]133;A\x07", "\x1b]9;4;1;50\x07", "\x1b]2;title\x07", "\x1b]777;notify;a;b\x07",
 		"\x1b[?2h", "\x1b[?25l", "\x1b[?2004h", "\x1b[?38l", "\x1b[2l", "\x1b%G", "\x1b[3J",
 	} {
 		if got := string(filterOutput(&Filter{}, []byte("a"+output+"b"))); got != "a"+output+"b" {
@@ -238,14 +243,14 @@ func (r *reader) refused() (bad, long bool) {
 			long = long || controls > longest/2
 		case '[':
 			long = long || controls+len(body) > longest/2
-			bad = bad || complete && (title(text) || mode(text) || strings.HasSuffix(text, "n") && memory.MatchString(text) || text != "" && text[len(text)-1] >= '@' && !drawing.MatchString(text))
+			bad = bad || complete && (title(text) || mode(text) || many.MatchString(text) || strings.HasSuffix(text, "n") && memory.MatchString(text) || text != "" && text[len(text)-1] >= '@' && !drawing.MatchString(text))
 		case '}', '_', '^', 'X':
 			bad = true
 		case '%':
 			bad = bad || text != "" && text != "G" || text == "" && complete && r.text[end] >= 0x80
 			long = long || controls > longest/2
 		case ']':
-			long = long || controls+len(text)-len(strings.TrimLeft(text, "0123456789 +")) > longest/2 || len(text) > longest/2 && strings.Contains(text, "1337")
+			long = long || controls+len(text)-len(strings.TrimLeft(text, "0123456789 +")) > longest/2 || len(text) > longest/2 && regexp.MustCompile(`^[ +]*0*(1337|8)`).MatchString(text)
 			bad = bad || clip(text, complete)
 		case 'P':
 			head := strings.IndexFunc(text, func(r rune) bool { return r >= '@' })
@@ -260,9 +265,12 @@ func (r *reader) refused() (bad, long bool) {
 }
 
 func mode(text string) bool {
-	list, ok := strings.CutPrefix(text, "?")
-	if !ok || list == "" {
+	list, isPrivate := strings.CutPrefix(text, "?")
+	if list == "" {
 		return false
+	}
+	if !isPrivate {
+		return regexp.MustCompile(`(^|[;:])0*(2([;:][0-9;:]*)?h|12([;:][0-9;:]*)?l)$`).MatchString(text)
 	}
 	for _, n := range strings.FieldsFunc(list[:len(list)-1], func(r rune) bool { return r == ';' || r == ':' }) {
 		n = strings.TrimLeft(n, "0")
@@ -285,6 +293,7 @@ func title(text string) bool {
 var (
 	drawing = regexp.MustCompile(`^([0-9;:]*([@A-MPSTXZ\x60a-hl-nq-u]|[ ][q@A]|!p|"[pq]|\$[prtvxz{}~|]|\*[|x]|'[}~]|#[pq{}PQR])|\?[0-9;:]*([hlJKnmSsruWc]|\$p)|>[0-9;:]*[cqmunp]|=[0-9;:]*[cu]|<[0-9;:]*u)$`)
 	devices = regexp.MustCompile(`^([0-9;]*[$+]?q|=[12]s)$`)
+	many    = regexp.MustCompile(`[1-9][0-9]{4,}[0-9;:]*b$`)
 	memory  = regexp.MustCompile(`^\?0*6[23](;|n)`)
 )
 
@@ -295,9 +304,16 @@ func clip(text string, complete bool) bool {
 	if rest == "" && !complete {
 		return false
 	}
+	if what == "" && rest != "" && rest == text && !strings.ContainsRune("PR", rune(rest[0])) {
+		return true
+	}
+	if what == "8" {
+		return regexp.MustCompile(`^;`).MatchString(rest) && !regexp.MustCompile(`(?i)^;[^;]*;((https?|mailto):|$)`).MatchString(rest) &&
+			(complete || regexp.MustCompile(`^;[^;]*;([^:]{7}|[^:]*:)`).MatchString(rest))
+	}
 	if what != "1337" {
-		program := regexp.MustCompile(`^;0*[678](;|$)`).MatchString(rest) && (complete || strings.Count(rest, ";") > 1)
-		return slices.Contains(strings.Fields("3 20 46 50 51 52 55 72 440 5113 5522 7773"), what) || what == "9" && program || what == "11" && regexp.MustCompile(`^;[*_%+]`).MatchString(rest)
+		program := regexp.MustCompile(`^;0*[6789](;|$)`).MatchString(rest) && (complete || strings.Count(rest, ";") > 1)
+		return slices.Contains(strings.Fields("3 7 20 46 50 51 52 55 72 440 633 5113 5522 7773"), what) || what == "9" && program || what == "11" && regexp.MustCompile(`^;[*_%+]`).MatchString(rest)
 	}
 	item := regexp.MustCompile(`^;([^=:]*)([=:]?)`).FindStringSubmatch(strings.ToLower(rest))
 	switch {
@@ -318,7 +334,7 @@ func clip(text string, complete bool) bool {
 func FuzzFilter(f *testing.F) {
 	for _, seed := range []string{"\x1b]52;c;aGk=\x07", "\x1b]5\x1b]52;x\x072;y\x07", "\x9d52;", "\u009d52;", "\xe2\x9d52;x", "\x1b[2\x1b[21t1t", "\x1b\x1b]52;x\x07]52;y\x07",
 		"\x1b[?1049h\x1b[21t", "\x1b]1337;Co\x00py=", "“52;”", "\x1b]0;t\x1b\\", "\x1bPq\x1b\x1b]52;\x07", "\x1bP@kitty-cmd{}\x1b\\", "\x1b]4;1;#000\x07",
-		"\x1b_Gt=f;eA==\x1b\\", "\x1b_Ga=T,t=d;eA==\x1b\\", "\x9fGt=t;", "\x1bPtmux;\x1b\x1b_Gt=f;eA==\x1b\x1b\\\x1b\\", "\x1b]9;7;x\x07", "\x1b]11;*x\x07", "\x1b}is"} {
+		"\x1b_Gt=f;eA==\x1b\\", "\x1b_Ga=T,t=d;eA==\x1b\\", "\x9fGt=t;", "\x1bPtmux;\x1b\x1b_Gt=f;eA==\x1b\x1b\\\x1b\\", "\x1b]9;7;x\x07", "\x1b]11;*x\x07", "\x1b}is", "\x1b]8;;file:x\x07", "\x1b[2h", "\x1b[99999b", "\x1b]lx\x07"} {
 		f.Add([]byte(seed), uint8(1))
 	}
 	f.Fuzz(func(t *testing.T, output []byte, step uint8) {
