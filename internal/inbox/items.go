@@ -11,6 +11,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/clearance"
 	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/tool"
@@ -65,8 +66,10 @@ type Item struct {
 type Reader struct {
 	Options program.Options
 
+	patience time.Duration // for the scanners of one commit; 0 means maxScan
+
 	mu    sync.Mutex
-	calls map[string]assessment // by blob
+	calls map[string]assessment // by blob, and of commits by program and ID
 }
 
 // An assessment is a risk with its reasons.
@@ -105,7 +108,9 @@ func (r *Reader) items(ctx context.Context, visit func(s Session, dir string)) (
 			items = append(items, changesItem(s, d.Path))
 		}
 		for _, c := range d.Staged {
-			items = append(items, commitItem(c, d.Path))
+			item, a := commitItem(c, d.Path), r.scan(ctx, c)
+			item.Risk, item.Reasons = max(item.Risk, a.risk), append(item.Reasons, a.reasons...)
+			items = append(items, item)
 		}
 		for _, s := range d.Paused {
 			if !slices.ContainsFunc(d.Approvals, func(c Call) bool { return c.Session == s.ID }) {
@@ -185,6 +190,45 @@ func (r *Reader) assess(c Call) assessment {
 	r.calls[c.Blob] = a
 	return a
 }
+
+// scan returns what the scanners of a program say about a staged commit. It does not wait
+// longer than maxScan. The scanners keep their verdicts, so a later call comes further.
+func (r *Reader) scan(ctx context.Context, c Commit) (a assessment) {
+	key := Key(c.Program) + " " + c.ID
+	r.mu.Lock()
+	known, ok := r.calls[key]
+	r.mu.Unlock()
+	if ok {
+		return known
+	}
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.patience, maxScan))
+	defer cancel()
+	by, files, err := program.HeldBack(ctx, c.Program, c.ID)
+	switch {
+	case err != nil:
+		a.add(Medium, "not scanned: "+firstLine(err))
+		return a
+	case files > 0 || len(by) > 0:
+		text := "held back by scanners"
+		if files > 0 {
+			text += " in " + visible.Count(files, "file")
+		}
+		if len(by) > 0 {
+			text += ": " + strings.Join(by, ", ")
+		}
+		a.add(High, visible.Line(text, maxTitle))
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.calls == nil || len(r.calls) > maxAssessed {
+		r.calls = make(map[string]assessment)
+	}
+	r.calls[key] = a
+	return a
+}
+
+// maxScan is how long the inbox waits for the scanners of one commit.
+const maxScan = 5 * time.Second
 
 // maxAssessed is how many assessments a Reader keeps.
 const maxAssessed = 10000
@@ -295,7 +339,7 @@ func commitItem(c Commit, dir string) Item {
 		return item
 	}
 	subject, _, _ := strings.Cut(s.Message, "\n")
-	item.Title = visible.Cut(visible.Line(subject, maxTitle)+" ("+visible.Count(len(s.Files), "file")+", to "+sandbox.Shown(s.Target)+" "+sandbox.Shown(s.Branch)+")", maxTitle)
+	item.Title = visible.Cut(visible.Line(scan.ShownName(subject), maxTitle)+" ("+visible.Count(len(s.Files), "file")+", to "+sandbox.Shown(s.Target)+" "+sandbox.Shown(s.Branch)+")", maxTitle)
 	var who []string
 	for _, w := range s.Workers {
 		who = append(who, sandbox.Shown(w))
@@ -304,7 +348,7 @@ func commitItem(c Commit, dir string) Item {
 	for _, f := range s.Files {
 		if why, ok := review.Code(f.Path); ok && f.Operation != clearance.Delete {
 			item.Risk = High
-			item.Reasons = append(item.Reasons, sandbox.Shown(f.Path)+" "+why)
+			item.Reasons = append(item.Reasons, sandbox.Shown(scan.ShownName(f.Path))+" "+why)
 			break
 		}
 	}

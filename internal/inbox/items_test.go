@@ -3,6 +3,7 @@ package inbox
 import (
 	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -142,5 +143,62 @@ func TestItems(t *testing.T) {
 	items, problems, err := r.Items(t.Context())
 	if err != nil || len(items) > 0 || len(problems) != 1 || !strings.HasPrefix(problems[0].Text, "the directory is gone; ") {
 		t.Errorf("without the directory: got %+v, %+v, %v", items, problems, err)
+	}
+}
+
+// TestHeldBackCommit checks that the inbox says that scanners hold a staged commit back, and
+// that it does not print the secret.
+func TestHeldBackCommit(t *testing.T) {
+	top := t.TempDir()
+	dir, key := filepath.Join(top, "proj"), "AKIA"+"Z7QF3WX5N2LPR4TB"
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		"golem-forge.config.yaml": "sandbox: {root: ., mode: ro}\nclearance: {targets: {origin: {type: bare, path: ../store.git}}}\n",
+		"main.worker":             "---\nsandbox: inherit\ntoolsets: [filesystem, git]\n---\nWork.\n",
+		"leak.py":                 "key = \"" + key + "\"\n", "good.md": "good\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := exec.Command("git", "init", "-q", "--bare", filepath.Join(top, "store.git")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	o := program.Options{Dir: dir, State: t.TempDir(), Home: t.TempDir(), Environ: os.Environ(), Now: time.Now}
+	p, err := program.Load(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Trust(); err != nil {
+		t.Fatal(err)
+	}
+	g, err := p.OpenGate(program.GateOptions{Run: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, message := range map[string]string{"/leak.py": "Add " + key, "/good.md": "Add good.md"} {
+		args, _ := json.Marshal(map[string]any{"files": []string{file}, "message": message})
+		if got := g.Do(t.Context(), policy.User, tool.Call{Tool: "git_stage", Args: args}); got.Err != nil {
+			t.Fatalf("%s: %v", file, got.Err)
+		}
+	}
+	if err := g.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := &Reader{Options: program.Options{State: o.State, Home: o.Home, Environ: o.Environ, Now: time.Now}, patience: time.Hour}
+	for range 2 { // the second time from what the reader keeps
+		items, problems, err := r.Items(t.Context())
+		if err != nil || len(problems) > 0 || len(items) != 2 {
+			t.Fatalf("got %+v, %+v, %v", items, problems, err)
+		}
+		const want = "held back by scanners in 1 file: secrets"
+		if items[0].Risk != High || !slices.Contains(items[0].Reasons, want) || strings.Contains(items[0].Title, key) {
+			t.Errorf("got %+v, want the reason %q and no key", items[0], want)
+		}
+		if len(items[1].Reasons) != 1 || !strings.Contains(items[1].Title, "good.md") {
+			t.Errorf("got %+v", items[1])
+		}
 	}
 }

@@ -3,6 +3,7 @@ package program
 import (
 	"context"
 	"io"
+	"slices"
 
 	"github.com/golem-forge/golem/internal/calltree"
 	"github.com/golem-forge/golem/internal/clearance"
@@ -43,6 +44,49 @@ func (p *Program) OpenScanners(folder *state.Dir) (*scanners.Set, error) {
 
 func scannerOptions(p *Program, folder *state.Dir) scanners.Options {
 	return scanners.Options{Project: p.Project, Budget: p.scanBudget, Cache: folder, Now: p.options.Now}
+}
+
+// HeldBack lets the scanners look at a staged commit, and returns the names of those that
+// hold it back, and how many files. The journal has no record of it, because nobody sees more.
+func HeldBack(ctx context.Context, p *Program, id string) (by []string, files int, err error) {
+	if err := p.CheckTrust(); err != nil {
+		return nil, 0, err
+	}
+	r, err := p.OpenRecords()
+	if err != nil {
+		return nil, 0, err
+	}
+	defer r.Close()
+	staged, err := r.StagedCommit(id)
+	if err != nil {
+		return nil, 0, err
+	}
+	d := newDesk(p, r, nil)
+	defer d.Close()
+	desk, err := d.Open(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	scanners, err := d.Scanners()
+	if err != nil {
+		return nil, 0, err
+	}
+	look, err := desk.Look(ctx, staged, 0, scanners)
+	if err != nil {
+		return nil, 0, err
+	}
+	findings := look.Message
+	for _, v := range look.Held() {
+		files++
+		findings = slices.Concat(findings, v.Findings)
+	}
+	for _, f := range findings {
+		if f.Hold && !slices.Contains(by, f.Scanner) {
+			by = append(by, f.Scanner)
+		}
+	}
+	slices.Sort(by)
+	return by, files, ctx.Err()
 }
 
 // newDesk returns the clearance desk of a program for a worker, nil for none.
