@@ -190,9 +190,9 @@ func trouble(name string, err error) error {
 	switch {
 	case errors.As(err, &told):
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		err = &hint{err, "free space on the disk of the state directory"}
+		err = &hint{err, "free space on its disk"}
 	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
-		err = &hint{err, "make the state directory writable for you, or choose another with --state"}
+		err = &hint{err, "make its directory writable for you, or choose another: --state of golem, --dir of golem node, --data of golem-hub"}
 	}
 	return fmt.Errorf("%s: %w", name, err)
 }
