@@ -35,9 +35,10 @@ func (s Set) examine(ctx context.Context, op string, files *sandbox.Sandbox, h *
 	flags = review.Shorten(flags, maxTold)
 	for i, f := range flags {
 		if i == maxTold {
-			h.warnings = append(h.warnings, fmt.Sprintf("%s: and %d more to look at", sandbox.Shown(h.name), len(flags)-i))
+			h.warnings = append(h.warnings, fmt.Sprintf("%s: and %d more to look at", sandbox.Shown(scan.ShownName(h.name)), len(flags)-i))
 			break
 		}
+		f.Path = scan.ShownName(f.Path)
 		h.warnings = append(h.warnings, f.String())
 	}
 	if s.Scanners == nil {
@@ -90,12 +91,29 @@ func (s *same) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// shownNames returns a function for the names by which a person sees files, and overrides
+// scanners for them: without the secrets in them. Files whose names differ only in a secret
+// keep them, so that an override is for one file.
+func shownNames(list []heldFile) func(h heldFile) string {
+	count := make(map[string]int, len(list))
+	for _, h := range list {
+		count[scan.ShownName(h.name)]++
+	}
+	return func(h heldFile) string {
+		if name := scan.ShownName(h.name); count[name] == 1 {
+			return name
+		}
+		return h.name
+	}
+}
+
 // newPreparation returns the preparation that hands files on, with warnings: first about all
 // files, then about the riskiest ones. A file that scanners hold back passes only with a
 // reason from the user.
 func newPreparation(op, wish string, run tool.Run, list []heldFile, all []review.Flag, changes []tool.Change, override []string) (tool.Preparation, error) {
+	shown := shownNames(list)
 	given, err := tool.ParseOverrides(op, override, func(name string) bool {
-		return slices.ContainsFunc(list, func(h heldFile) bool { return h.name == name && len(h.holds) > 0 })
+		return slices.ContainsFunc(list, func(h heldFile) bool { return shown(h) == name && len(h.holds) > 0 })
 	})
 	if err != nil {
 		return tool.Preparation{}, err
@@ -103,12 +121,12 @@ func newPreparation(op, wish string, run tool.Run, list []heldFile, all []review
 	r := tool.NewPreparation(run, changes...)
 	r.Summary = wish
 	for _, h := range list {
-		if len(h.holds) > 0 && !given[h.name] {
-			return tool.Preparation{}, &sandbox.Error{Op: op, Path: h.name, Code: errScan,
-				Hint: strings.Join(h.holds, "; ") + "; nothing was exported; to do it anyway: " + tool.OverrideFlag(h.name)}
+		if len(h.holds) > 0 && !given[shown(h)] {
+			return tool.Preparation{}, &sandbox.Error{Op: op, Path: shown(h), Code: errScan,
+				Hint: strings.Join(h.holds, "; ") + "; nothing was exported; to do it anyway: " + tool.OverrideFlag(shown(h))}
 		}
 		for _, text := range h.holds {
-			r.Warnings = append(r.Warnings, "overridden: "+sandbox.Shown(scan.ShownName(h.name))+": "+text)
+			r.Warnings = append(r.Warnings, "overridden: "+sandbox.Shown(shown(h))+": "+text)
 		}
 	}
 	for _, f := range all {

@@ -179,7 +179,7 @@ func (s Set) commit(ctx context.Context, target Target, files *sandbox.Sandbox, 
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return s.newResult(c, append(g.describeSkipped(), noteSurprises(target, c, s.files(c), a.Files, waiting)...)), nil
+	return s.newResult(c, append(g.describeSkipped(), noteSurprises(target, c, a.Files, waiting)...)), nil
 }
 
 // newResult returns the result for a staged commit.
@@ -201,23 +201,23 @@ func (s Set) newResult(c *clearance.StagedCommit, notes []string) tool.Result {
 	return tool.Result{Text: text + "it waits for the user's review; git_diff shows it", Data: data, Notes: notes, Record: "staged " + shortID(c.ID) + " for " + c.Target + " " + c.Branch}
 }
 
-// files returns the files of a commit by their virtual names.
+// files returns the files of a commit by the names that answers show.
 func (s Set) files(c *clearance.StagedCommit) []stagedFile {
-	list := make([]stagedFile, len(c.Files))
+	list, shown := make([]stagedFile, len(c.Files)), s.targetOf(c).shownNames(c)
 	for i, f := range c.Files {
-		list[i] = stagedFile{s.targetOf(c).virtualName(f.Path), f.Operation}
+		list[i] = stagedFile{shown(f.Path), f.Operation}
 	}
 	return list
 }
 
 // noteSurprises returns notes on what a commit does that the caller may not have meant.
-func noteSurprises(target Target, c *clearance.StagedCommit, files []stagedFile, named []string, waiting []*clearance.StagedCommit) (notes []string) {
+func noteSurprises(target Target, c *clearance.StagedCommit, named []string, waiting []*clearance.StagedCommit) (notes []string) {
 	if c.Base == "" && target.isRemote() {
 		notes = append(notes, "nothing of "+sandbox.Shown(c.Branch)+" was pulled yet, so all of this counts as new; if the branch is there already, the first push stages it on that, to be reviewed again")
 	}
 	gone := 0
-	for _, f := range files {
-		if f.Operation == clearance.Delete && !slices.Contains(named, f.Path) {
+	for _, f := range c.Files {
+		if f.Operation == clearance.Delete && !slices.Contains(named, target.virtualName(f.Path)) {
 			gone++
 		}
 	}
