@@ -148,6 +148,9 @@ func (s Store) Set(name, value string) (in Place, why string, err error) {
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return "", "", err
 	}
+	if err := s.checkDir(); err != nil {
+		return "", "", err
+	}
 	return r.In, why, durable.WriteFile(s.file(name), append(data, '\n'), 0o600)
 }
 
@@ -194,7 +197,7 @@ func (s Store) Remove(name string) error {
 		return errors.New(hint)
 	}
 	r, err := s.read(name)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errOpen) && !errors.Is(err, errDamaged) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errOpen) && !errors.Is(err, errShared) && !errors.Is(err, errDamaged) {
 		return err
 	}
 	missing := errors.Is(err, fs.ErrNotExist)
@@ -258,10 +261,25 @@ func (s Store) file(name string) string { return filepath.Join(s.Dir, name+endin
 var (
 	errOpen    = errors.New("other users can read it")
 	errDamaged = errors.New("the file is damaged")
+	errShared  = errors.New("other users can replace the secrets in it")
 )
 
-// read reads the file of a secret. It refuses a file that other users can read, but
-// returns its content except for the value.
+// checkDir returns an error if other users can change the directory, or the one above it.
+// Many systems give each user a group, so the group may change that one.
+func (s Store) checkDir() error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	for dir, bits := range map[string]fs.FileMode{s.Dir: 0o022, filepath.Dir(s.Dir): 0o002} {
+		if info, err := os.Stat(dir); err == nil && info.Mode().Perm()&bits != 0 {
+			return fmt.Errorf("%s: %w; look at the secrets, and run chmod go-w %s", dir, errShared, dir)
+		}
+	}
+	return nil
+}
+
+// read reads the file of a secret. It refuses a file that other users can read or replace,
+// but returns its content except for the value.
 func (s Store) read(name string) (r record, err error) {
 	const most = 1 << 20
 	if info, err := os.Lstat(s.file(name)); err != nil {
@@ -288,6 +306,10 @@ func (s Store) read(name string) (r record, err error) {
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 		r.Value = ""
 		return r, fmt.Errorf("%s: %w; chmod 600 %s, or store another value with golem secret set %s", f.Name(), errOpen, f.Name(), name)
+	}
+	if err := s.checkDir(); err != nil {
+		r.Value = ""
+		return r, err
 	}
 	return r, nil
 }

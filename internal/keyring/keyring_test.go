@@ -188,3 +188,48 @@ func TestDamagedFiles(t *testing.T) {
 		t.Errorf("Get: got %q, %v", got, err)
 	}
 }
+
+// TestSharedDirectory: golem uses no secret that another user could have replaced, and stores
+// none where one could.
+func TestSharedDirectory(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // it has no such permissions
+	}
+	s := newStore(t, nil)
+	s.Dir = filepath.Join(s.Dir, "golem", "secrets")
+	if _, _, err := s.Set("one", "the-value"); err != nil {
+		t.Fatal(err)
+	}
+	above := filepath.Dir(s.Dir)
+	for _, test := range []struct {
+		dir    string
+		mode   os.FileMode
+		shared bool
+	}{
+		{s.Dir, 0o777, true}, {s.Dir, 0o770, true}, {s.Dir, 0o722, true}, {s.Dir, 0o755, false}, {above, 0o777 | os.ModeSticky, true}, {above, 0o775, false},
+	} {
+		if err := os.Chmod(test.dir, test.mode); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.Get("one")
+		_, _, errSet := s.Set("two", "another-value")
+		list, errList := s.List()
+		for _, err := range []error{err, errSet} {
+			if (err != nil) != test.shared || err != nil && !strings.HasSuffix(err.Error(), test.dir+": other users can replace the secrets in it; look at the secrets, and run chmod go-w "+test.dir) {
+				t.Errorf("%s %v: got %v", test.dir, test.mode, err)
+			}
+		}
+		if errList != nil || len(list) == 0 || (list[0].Problem != "") != test.shared {
+			t.Errorf("%s %v: got %+v, %v", test.dir, test.mode, list, errList)
+		}
+		if err := os.Chmod(test.dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(s.Dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Remove("one"); err != nil {
+		t.Errorf("Remove: %v", err)
+	}
+}
