@@ -77,6 +77,12 @@ func TestManySessions(t *testing.T) {
 	if n, err := unix.Read(watch, events[:]); !errors.Is(err, unix.EAGAIN) {
 		t.Errorf("golem exec opened files of other sessions: %d bytes of events, %v", n, err)
 	}
+	if out := run("status", "--all"); strings.Count(out, "copy") != 19 || !strings.Contains(out, "not listed: 5 older sessions; golem status -C "+dir+" --last 0 lists all") {
+		t.Errorf("golem status --all:\n%s", out)
+	}
+	if out := run("status", "--all", "--last", "0"); strings.Count(out, "copy") != count-1 {
+		t.Errorf("golem status --all --last 0:\n%s", out)
+	}
 	for _, c := range []string{"status", "sessions"} {
 		if out := run(c); strings.Count(out, "copy") != 19 || !strings.Contains(out, "not listed: 5 older sessions; golem "+c+" --last 0 lists all") {
 			t.Errorf("golem %s:\n%s", c, out)

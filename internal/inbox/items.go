@@ -90,7 +90,7 @@ func (r *Reader) Items(ctx context.Context) ([]Item, []Problem, error) { return 
 
 // items is Items. It calls visit, if it is not nil, with each session.
 func (r *Reader) items(ctx context.Context, visit func(s Session, dir string)) ([]Item, []Problem, error) {
-	list, err := directories(ctx, r.Options, true, visit)
+	list, err := directories(ctx, r.Options, 0, true, visit)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -154,14 +154,15 @@ type Directory struct {
 }
 
 // Directories returns all directories in which something waits for the user, and those in
-// which golem cannot tell, sorted by path.
-func Directories(ctx context.Context, o program.Options) ([]Directory, error) {
-	return directories(ctx, o, false, nil)
+// which golem cannot tell, sorted by path. If most is not 0, each has at most that many
+// sessions.
+func Directories(ctx context.Context, o program.Options, most int) ([]Directory, error) {
+	return directories(ctx, o, most, false, nil)
 }
 
 // directories is Directories. With runs it also finds the paused runs, for which it reads the
 // logs of all runs. It calls visit, if it is not nil, with each session.
-func directories(ctx context.Context, o program.Options, runs bool, visit func(s Session, dir string)) ([]Directory, error) {
+func directories(ctx context.Context, o program.Options, most int, runs bool, visit func(s Session, dir string)) ([]Directory, error) {
 	known, err := program.KnownPrograms(o)
 	if err != nil {
 		return nil, err
@@ -174,7 +175,7 @@ func directories(ctx context.Context, o program.Options, runs bool, visit func(s
 			continue // the program and golem exec without it
 		}
 		last = string(k.Directory)
-		if d := directoryOf(ctx, o, k, runs, visit); !d.IsEmpty() || len(d.Paused) > 0 || d.Problem != "" {
+		if d := directoryOf(ctx, o, k, most, runs, visit); !d.IsEmpty() || len(d.Paused) > 0 || d.Problem != "" {
 			list = append(list, d)
 		}
 	}
@@ -182,7 +183,7 @@ func directories(ctx context.Context, o program.Options, runs bool, visit func(s
 }
 
 // directoryOf returns what waits in one directory.
-func directoryOf(ctx context.Context, o program.Options, k inventory.Known, runs bool, visit func(s Session, dir string)) Directory {
+func directoryOf(ctx context.Context, o program.Options, k inventory.Known, most int, runs bool, visit func(s Session, dir string)) Directory {
 	d := Directory{Path: string(k.Directory), State: k.State}
 	if d.Path == "" {
 		d.Problem = "an older golem did not record its directory; run golem status there once"
@@ -194,7 +195,7 @@ func directoryOf(ctx context.Context, o program.Options, k inventory.Known, runs
 	}
 	all, p, err := sessionsIn(o, d.Path)
 	if err == nil {
-		d.Waiting, err = Collect(ctx, all, p, 0)
+		d.Waiting, err = Collect(ctx, all, p, most)
 	}
 	if err != nil {
 		d.Problem = firstLine(err)

@@ -43,7 +43,7 @@ func TestManySessions(t *testing.T) {
 	measure := func(runs bool) uint64 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		list, err := directories(context.Background(), o, runs, nil)
+		list, err := directories(context.Background(), o, 0, runs, nil)
 		runtime.ReadMemStats(&after)
 		if err != nil || len(list) > 0 {
 			t.Fatalf("got %+v and %v", list, err)

@@ -44,8 +44,13 @@ other.`,
 			return usageError("-i shows every directory full screen; use it only with --plain")
 		case interactive:
 			return f.exploreAll(cmd, fronts, plain)
-		case every:
-			return f.statusOfAll(cmd)
+		}
+		most := last
+		if wantsJSON(cmd) && !cmd.Flags().Changed("last") {
+			most = 0
+		}
+		if every {
+			return f.statusOfAll(cmd, most)
 		}
 		all, err := f.sessionsHere()
 		if err != nil {
@@ -58,10 +63,6 @@ other.`,
 		var list []inbox.Session
 		for _, w := range all {
 			list = append(list, w.of())
-		}
-		most := last
-		if wantsJSON(cmd) && !cmd.Flags().Changed("last") {
-			most = 0
 		}
 		waiting, err := inbox.Collect(cmd.Context(), list, p, most)
 		if err != nil {

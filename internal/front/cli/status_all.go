@@ -20,7 +20,7 @@ type directoryStatus struct {
 }
 
 // statusOfAll shows what waits in every directory.
-func (f *programFlags) statusOfAll(cmd *cobra.Command) error {
+func (f *programFlags) statusOfAll(cmd *cobra.Command, most int) error {
 	if f.dir != "." || f.entry != "" || len(f.set) > 0 {
 		return usageError("--all is for every directory; do not use -C, --entry or --set with it")
 	}
@@ -28,7 +28,7 @@ func (f *programFlags) statusOfAll(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	list, err := inbox.Directories(cmd.Context(), o)
+	list, err := inbox.Directories(cmd.Context(), o, most)
 	if err != nil {
 		return err
 	}

@@ -211,11 +211,31 @@ func (s *server) fail(w http.ResponseWriter, err error) {
 // An inboxView is the content of the inbox.
 type inboxView struct {
 	Items      []inbox.Item
+	Hidden     int // how many sessions with changes are not among them
 	Problems   []inbox.Problem
 	Hub        hubProblem
 	Done       string // what the last page did
 	Nonce      string
 	Activities activitiesView
+}
+
+// maxChanges is how many sessions with changes the inbox lists.
+const maxChanges = 100
+
+// limitItems returns the items without the sessions after the first maxChanges, and how many
+// those are. The riskiest come first.
+func limitItems(items []inbox.Item) (shown []inbox.Item, hidden int) {
+	sessions := 0
+	for _, it := range items {
+		if it.Kind == inbox.KindChanges {
+			if sessions++; sessions > maxChanges {
+				hidden++
+				continue
+			}
+		}
+		shown = append(shown, it)
+	}
+	return shown, hidden
 }
 
 // showInbox shows everything that waits, and what runs.
@@ -226,8 +246,9 @@ func (s *server) showInbox(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	nonce := s.addControlPage()
-	v := inboxView{Items: s.hub.addItems(items), Problems: problems, Hub: s.hub.problem(), Done: s.actions.takeNote(r.URL.Query().Get("done")), Nonce: nonce, Activities: activitiesView{List: list, Nonce: nonce, Short: true}}
-	s.render(w, http.StatusOK, "inbox", view{Title: fmt.Sprintf("Inbox (%d)", len(v.Items)), Data: v})
+	shown, hidden := limitItems(s.hub.addItems(items))
+	v := inboxView{Items: shown, Hidden: hidden, Problems: problems, Hub: s.hub.problem(), Done: s.actions.takeNote(r.URL.Query().Get("done")), Nonce: nonce, Activities: activitiesView{List: list, Nonce: nonce, Short: true}}
+	s.render(w, http.StatusOK, "inbox", view{Title: fmt.Sprintf("Inbox (%d)", len(v.Items)+hidden), Data: v})
 }
 
 // showList shows only the list of the inbox, for a page that is open.
@@ -237,5 +258,6 @@ func (s *server) showList(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	s.render(w, http.StatusOK, "list", view{Data: inboxView{Items: s.hub.addItems(items), Problems: problems, Nonce: r.URL.Query().Get("page")}})
+	shown, hidden := limitItems(s.hub.addItems(items))
+	s.render(w, http.StatusOK, "list", view{Data: inboxView{Items: shown, Hidden: hidden, Problems: problems, Nonce: r.URL.Query().Get("page")}})
 }
