@@ -77,8 +77,8 @@ func (t *tree) addDigest(h hash.Hash, name, at string, left *int64) error {
 	return nil
 }
 
-// namesBelow returns a digest of the names in a directory and below it, with the inode of each
-// and the permission bits of directories. The digest is "" if something else than a directory
+// namesBelow returns a digest of the names in a directory and below it, with the permission
+// bits of directories and the inodes of everything else. The digest is "" if something else than a directory
 // changed since a time, or cannot be read. isOlder is true if no directory changed since.
 func (t *tree) namesBelow(dir string, since int64) (sum string, isOlder bool) {
 	h, isOlder := sha256.New(), true
@@ -92,7 +92,7 @@ func (t *tree) namesBelow(dir string, since int64) (sum string, isOlder bool) {
 			fmt.Fprintf(h, "%q %d\n", at, st.Ino)
 			return st.Ctim.Nano() < since
 		}
-		fmt.Fprintf(h, "%q %d %o\n", at, st.Ino, permissions(st))
+		fmt.Fprintf(h, "%q dir %o\n", at, permissions(st))
 		isOlder = isOlder && st.Ctim.Nano() < since
 		names, err := t.list(name)
 		if err != nil {

@@ -86,8 +86,9 @@ func within(name, dir string) bool { return name == dir || strings.HasPrefix(nam
 type origin struct {
 	item
 	unknown bool
-	open    bool // a directory that both had
-	kept    bool // a conflict in a deleted directory
+	open    bool   // a directory that both had
+	kept    bool   // a conflict in a deleted directory
+	names   string // what namesBelow returned for a directory
 }
 
 // A model is what the overlay of a session should be: the changes of the session, each
@@ -241,13 +242,13 @@ func (m *model) applySession(now shape) {
 			// Both had this directory, with another mode.
 			base.unknown = base.unknown || base.kind != overlay.Dir
 			mode := base.mode
-			base.item, base.open = real, false
+			base.item, base.open, base.names = real, false, m.namesBelow(name)
 			base.mode = mode
 		case ok && !before.isDir(name) && real.kind == overlay.Dir && now.isDir(name):
 			base.open = true
 		case ok:
 		default:
-			base = origin{item: real, open: now.isDir(name) && real.kind == overlay.Dir}
+			base = origin{item: real, open: now.isDir(name) && real.kind == overlay.Dir, names: m.namesBelow(name)}
 			above, deleted := m.bases[dir]
 			if deleted && above.unknown && !m.real.isDir(dir) {
 				base.unknown = true
@@ -295,17 +296,38 @@ func (m *model) isConflict(name string) bool {
 		return false
 	case real.kind == overlay.Dir && m.own[name].kind == overlay.Dir:
 		return base.mode != real.mode
-	case base.ctime != real.ctime || real.kind == overlay.Dir && base.mode != real.mode:
+	case own && real.kind == overlay.Symlink && base.text == real.text:
+		return false
+	case real.kind != overlay.Dir:
+		return base.ctime != real.ctime
+	case base.mode != real.mode || base.names != m.namesBelow(name):
 		return true
 	}
-	if real.kind == overlay.Dir {
-		for below := range m.real {
-			if below != name && within(below, name) && path.Dir(below) == name && m.isConflict(below) {
-				return true
-			}
+	for below, i := range m.real {
+		if below == name || !within(below, name) {
+			continue
+		}
+		b := m.bases[below]
+		if i.kind != overlay.Dir && m.isConflict(below) || i.kind == overlay.Dir && (b.unknown || b.kind != overlay.Dir || b.mode != i.mode) {
+			return true
 		}
 	}
 	return false
+}
+
+// namesBelow returns the names in a directory and below it, with the modes of directories.
+func (m *model) namesBelow(name string) string {
+	var list []string
+	for below, i := range m.real {
+		if below == name || !within(below, name) {
+			continue
+		}
+		if list = append(list, below); i.kind == overlay.Dir {
+			list[len(list)-1] += fmt.Sprintf(" %o", i.mode)
+		}
+	}
+	slices.Sort(list)
+	return strings.Join(list, "\n")
 }
 
 // changes lists the changes in the format of formatChanges, in any order.
@@ -396,7 +418,7 @@ func randomEdits(r *rand.Rand, word string) string {
 // edits and the applied changes, to the byte.
 func TestSessionModel(t *testing.T) {
 	const steps = 25
-	known := []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 6708051971852359162, 7207918101692704907, 10639620910726137530, 17565503279538915823}
+	known := []uint64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 6708051971852359162, 7207918101692704907, 7564426393185837253, 10639620910726137530, 12550516941785414943, 17565503279538915823}
 	for i := range testutil.Rounds(len(known)) {
 		seed := known[i%len(known)]
 		if i >= len(known) { // a new seed
