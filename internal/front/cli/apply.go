@@ -327,6 +327,9 @@ or no terminal to ask at.`,
 			if r.Git > 0 {
 				what += " and " + visible.Count(r.Git, "file") + " in .git"
 			}
+			if r.Unfit != "" {
+				what += ", and names that golem cannot apply,"
+			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "golem: discarding %s unseen (--yes)\n", what)
 		}
 		return f.callWith(cmd, "discard_changes", map[string]any{"paths": names})

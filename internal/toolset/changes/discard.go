@@ -58,7 +58,7 @@ func discardTool(k Keeper) tool.Tool {
 				if err != nil {
 					return tool.Result{}, wrapError(name, err)
 				}
-				return tool.Result{Text: "discarded: " + describeCounts(own, ofGit), Brief: true}, nil
+				return tool.Result{Text: "discarded: " + withUnfit(describeCounts(own, ofGit), own+ofGit, unfit), Brief: true}, nil
 			}, reversals(k, list, unfit)...)
 			if len(list) > 1 && len(list) != own {
 				p.Summary = "discard " + describeCounts(own, ofGit)
@@ -122,6 +122,17 @@ func describeCounts(own, ofGit int) string {
 		return visible.Count(ofGit, "file") + " in .git"
 	}
 	return visible.Count(own, "change") + " and " + visible.Count(ofGit, "file") + " in .git"
+}
+
+// withUnfit adds the names that are no text to a description of so many other changes.
+func withUnfit(text string, others int, unfit string) string {
+	switch {
+	case unfit == "":
+		return text
+	case others == 0:
+		return "names that golem cannot apply"
+	}
+	return text + ", and names that golem cannot apply"
 }
 
 // foldRepository returns the row that stands for all changes in one .git. golem never
