@@ -57,6 +57,11 @@ func Serve(ctx context.Context, o inbox.DeskOptions) error {
 		return err
 	}
 	defer os.RemoveAll(filepath.Dir(file))
+	login := s.guard.login
+	s.guard.login = func(w http.ResponseWriter) { // nobody needs the file any more, and golem may be killed
+		os.RemoveAll(filepath.Dir(file))
+		login(w)
+	}
 	h := &http.Server{Handler: s.guard, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), BaseContext: func(net.Listener) context.Context { return ctx }}
 	var wait sync.WaitGroup
