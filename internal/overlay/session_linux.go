@@ -63,7 +63,11 @@ func openStore(o Overlay, how int) (s *sessionStore, err error) {
 			begun.close()
 		}
 	}()
-	if s.lock, err = os.OpenFile(o.Store+"/"+lockName, os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+	s.lock, err = os.OpenFile(o.Store+"/"+lockName, os.O_CREATE|os.O_RDWR, 0o600)
+	if errors.Is(err, unix.EROFS) && how == unix.LOCK_SH {
+		s.lock, err = os.Open(o.Store + "/" + lockName)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err = Lock(s.lock, how, lockWait); err != nil {

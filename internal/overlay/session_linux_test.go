@@ -1078,3 +1078,20 @@ mkdir -p n$i/m; echo x > n$i/m/f; mv n$i o$i; rm -rf n$((i-3)) o$((i-2)); echo $
 		t.Errorf("applied\n%s\nwant\n%s", got, want)
 	}
 }
+
+// TestReadOnlyStore lists the changes of a session whose store is on a read-only file system.
+func TestReadOnlyStore(t *testing.T) {
+	b := newSession(t)
+	b.steps(">echo x > a")
+	want := b.changes()
+	b.unmount()
+	must(t, unix.Mount(b.Store, b.Store, "", unix.MS_BIND, ""))
+	defer unix.Unmount(b.Store, unix.MNT_DETACH)
+	must(t, unix.Mount("", b.Store, "", unix.MS_BIND|unix.MS_REMOUNT|unix.MS_RDONLY, ""))
+	if got := b.changes(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if err := b.Discard([]string{"a"}); !errors.Is(err, unix.EROFS) {
+		t.Errorf("discard: got %v, want %v", err, unix.EROFS)
+	}
+}

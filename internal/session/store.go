@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/golem-forge/golem/internal/durable"
@@ -107,7 +106,7 @@ func (s Store) List() ([]*Session, error) {
 	Recover(s)
 	entries, err := os.ReadDir(s.dir())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, visible.FileError("the sessions", err)
+		return nil, stateError("the sessions", err)
 	}
 	var list []*Session
 	for _, e := range entries {
@@ -296,12 +295,12 @@ func realPath(name string) string {
 	return name
 }
 
-// stateError returns the error of a file in the state directory. If golem may not write
-// there, it names the path, and what helps.
+// stateError returns the error of a file in the state directory. It names the path, and what
+// helps.
 func stateError(what string, err error) error {
 	var cause *fs.PathError
-	if errors.As(err, &cause) && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
-		return fmt.Errorf("%s: golem cannot write %s in its state directory: %w; choose another state directory with --state DIR or GOLEM_STATE", what, visible.Text(cause.Path), cause.Err)
+	if errors.As(err, &cause) && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s: golem cannot use %s in its state directory: %w; choose another state directory with --state DIR or GOLEM_STATE", what, visible.Text(cause.Path), cause.Err)
 	}
 	return visible.FileError(what, err)
 }

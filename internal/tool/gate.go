@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/policy"
@@ -76,7 +77,11 @@ func (in *invocation) enter(fresh, changes bool) (leave func() error, err error)
 		return func() error { return nil }, nil
 	}
 	if leave, err = in.Enter(fresh, changes); err != nil {
-		err = &sandbox.Error{Op: in.record.Tool, Code: sandbox.ErrConflict, Hint: "the session's overlay cannot be used now: " + cause(err) + "; nothing was done; try again in a moment"}
+		next := "try again in a moment"
+		if errors.Is(err, syscall.EROFS) {
+			next = "make the state directory writable, or choose another with --state DIR or GOLEM_STATE"
+		}
+		err = &sandbox.Error{Op: in.record.Tool, Code: sandbox.ErrConflict, Hint: "the session's overlay cannot be used now: " + cause(err) + "; nothing was done; " + next}
 	}
 	return leave, err
 }

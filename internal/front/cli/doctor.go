@@ -74,14 +74,14 @@ not offer.`,
 			return usageError("--yes goes with --fix: golem doctor --fix --yes")
 		case fix && wantsJSON(cmd):
 			return usageError("--fix prints no JSON; golem doctor --json says what is missing")
-		case fix:
-			return flags.fixMachine(cmd, yes)
-		}
-		if profile {
+		case profile && !fix:
 			return printProfile(cmd.OutOrStdout(), wantsJSON(cmd))
 		}
 		if err := checkDir(flags.dir); err != nil {
 			return err
+		}
+		if fix {
+			return flags.fixMachine(cmd, yes)
 		}
 		found, err := examine()
 		if err != nil {
