@@ -52,11 +52,17 @@ func Serve(ctx context.Context, o inbox.DeskOptions) error {
 	}
 	defer l.Close()
 	s := newServer(o, hostFor(o.Listen, l.Addr().String()))
+	removeLeft(s.options.Now())
 	file, err := s.writeFile()
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(filepath.Dir(file))
+	held, err := hold(filepath.Dir(file))
+	if err != nil {
+		return err
+	}
+	defer held.Close()
 	login := s.guard.login
 	s.guard.login = func(w http.ResponseWriter) { // nobody needs the file any more, and golem may be killed
 		os.RemoveAll(filepath.Dir(file))
@@ -155,9 +161,12 @@ func newServer(o inbox.DeskOptions, host string) *server {
 	return s
 }
 
+// dirPrefix begins the name of the directory with the file that leads a browser to the desk.
+const dirPrefix = "golem-desk-"
+
 // writeFile writes the file that leads a browser to the desk.
 func (s *server) writeFile() (string, error) {
-	dir, err := os.MkdirTemp("", "golem-desk-")
+	dir, err := os.MkdirTemp("", dirPrefix)
 	if err != nil {
 		return "", err
 	}
