@@ -32,7 +32,7 @@ func secretsOf(ctx context.Context) use {
 func (s *stream) secrets() (list []*secret) {
 	for _, rule := range s.rules {
 		if secret := s.n.secrets[rule.Credential]; secret != nil && !slices.Contains(list, secret) {
-			list = append(list, secret)
+			list = append(list, secret.all()...)
 		}
 	}
 	return list

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,6 +21,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -222,6 +224,56 @@ func (w *world) placeholder(name string) string {
 		w.t.Fatal("no placeholder for " + name)
 	}
 	return text
+}
+
+// TestRenewedCredential: the host gets the value of the moment, the jail keeps its
+// placeholder, and no answer has one of the values.
+func TestRenewedCredential(t *testing.T) {
+	values := []string{"token-one-7Hd82kQzP0", "token-two-9Xs51mWyP0", "token-three-0Lp27vBnC8-longer"}
+	var at atomic.Int64
+	w := newWorld(t, policy.HostRule{Host: "example.com", Credential: "c"})
+	w.options.Credentials = map[string]egress.Credential{"c": {Value: values[0], Header: "X-Api-Key: ${value}", Renew: func() (string, error) {
+		if i := at.Load(); i < int64(len(values)) {
+			return values[i], nil
+		}
+		return values[0], errors.New("its program failed")
+	}}}
+	got := make(chan string, 1)
+	w.openWithTLS(w.site("example.com", http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		got <- r.Header.Get("X-Api-Key")
+		out.Header().Set("X-Echo", strings.Join(values, " "))
+		io.WriteString(out, strings.Join(values[:at.Load()+1], " "))
+	})))
+	placeholder := w.placeholder("c")
+	client := w.client(w.trustAuthority())
+	for i, want := range values {
+		at.Store(int64(i))
+		for range 2 {
+			r, _ := http.NewRequest("GET", "https://example.com/", nil)
+			r.Header.Set("X-Api-Key", placeholder)
+			answer, err := client.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(answer.Body)
+			answer.Body.Close()
+			if sent := <-got; err != nil || sent != want {
+				t.Errorf("request %d: the host got %s, %v, want %s", i, sent, err, want)
+			}
+			for _, value := range values[:i+1] {
+				if text := string(body) + answer.Header.Get("X-Echo"); strings.Contains(text, value[8:]) {
+					t.Errorf("request %d: the answer %q has %s", i, text, value)
+				}
+			}
+			if !strings.HasPrefix(string(body), placeholder) {
+				t.Errorf("request %d: got %s, want the placeholder %s", i, body, placeholder)
+			}
+		}
+	}
+	at.Store(int64(len(values)))
+	if code, body, err := get(client, "https://example.com/"); code != http.StatusForbidden && err == nil || len(got) > 0 {
+		t.Errorf("without a value: got %d %s, %v", code, body, err)
+	}
 }
 
 // TestCredentials checks which requests get the credential and which golem refuses.

@@ -24,6 +24,9 @@ type Credential struct {
 	Header string
 	// Placeholder stands for the value in programs. If it is empty, the network makes one.
 	Placeholder string
+	// Renew returns the value for the next request: Value, or a newer one. If it is nil, Value
+	// stays valid.
+	Renew func() (string, error)
 	// Plain lets the value leave without TLS: the user named an address that begins with
 	// http://.
 	Plain bool
@@ -53,6 +56,50 @@ type secret struct {
 	plain       bool           // it may leave without TLS
 	finder      func() *finder // finds the value in answers
 	folded      func() *finder // the same in lower case, for names of headers
+
+	template string // of the header
+	source   func() (string, error)
+	mu       sync.Mutex
+	newer    []*secret // later values of the credential, the newest last
+}
+
+// maxOld is how many values of a credential golem hides: hosts may repeat an old one.
+const maxOld = 5
+
+// renew returns the secret with the value for a request.
+func (s *secret) renew() (*secret, error) {
+	if s == nil || s.source == nil {
+		return s, nil
+	}
+	value, err := s.source()
+	if err != nil {
+		return nil, refusal("the credential " + s.name + ": " + err.Error())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	last := s
+	if len(s.newer) > 0 {
+		last = s.newer[len(s.newer)-1]
+	}
+	if last.value == value {
+		return last, nil
+	}
+	next, err := newSecret(s.name, Credential{Value: value, Header: s.template, Placeholder: s.placeholder, Plain: s.plain})
+	if err != nil {
+		return nil, refusal("the credential " + s.name + ": " + err.Error())
+	}
+	s.newer = append(s.newer[max(0, len(s.newer)+1-maxOld):len(s.newer):len(s.newer)], next)
+	return next, nil
+}
+
+// all returns the secret with all values that golem hides, the newest first: an older one
+// may have a part of it.
+func (s *secret) all() []*secret {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := append([]*secret{s}, s.newer...)
+	slices.Reverse(list)
+	return list
 }
 
 type secrets map[string]*secret
@@ -83,7 +130,7 @@ func newSecret(name string, c Credential) (*secret, error) {
 	case strings.ContainsFunc(c.Value+template, func(r rune) bool { return r < ' ' || r >= 0x7f }):
 		return nil, errors.New("its value has a character that is not plain ASCII; check for a line end")
 	}
-	s := &secret{name: name, header: header, value: c.Value, plain: c.Plain}
+	s := &secret{name: name, header: header, value: c.Value, plain: c.Plain, template: c.Header, source: c.Renew}
 	var err error
 	if s.placeholder = c.Placeholder; len(s.placeholder) != len(c.Value) {
 		if s.placeholder, err = makePlaceholder(c.Value); err != nil {

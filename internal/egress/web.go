@@ -198,6 +198,10 @@ func (n *Network) serveRequest(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.noticePlaceholders(r, secret)
+	if secret, err = secret.renew(); err != nil {
+		s.deny(w, r, err)
+		return
+	}
 	if r.ProtoMajor == 1 {
 		// A server may answer while the program still sends.
 		http.NewResponseController(w).EnableFullDuplex()

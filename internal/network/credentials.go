@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/golem-forge/golem/internal/egress"
 	"github.com/golem-forge/golem/internal/keyring"
@@ -24,6 +25,7 @@ type credentials struct {
 	environ     []string
 	hostEnviron func() []string
 	secret      func(name string) (string, error)
+	now         func() time.Time
 
 	mu    sync.Mutex
 	ready map[string]egress.Credential
@@ -91,11 +93,40 @@ func (h *credentials) read(name string) (egress.Credential, error) {
 		}
 		value = text
 	}
-	ready, err := egress.Prepare(egress.Credential{Value: value, Header: c.Header, Placeholder: c.Placeholder, Plain: c.Plain})
+	var renew func() (string, error)
+	if c.TTL > 0 {
+		renew = h.renewer(c, value)
+	}
+	ready, err := egress.Prepare(egress.Credential{Value: value, Header: c.Header, Placeholder: c.Placeholder, Plain: c.Plain, Renew: renew})
 	if err != nil {
 		return fail(sandbox.ErrInvalid, fmt.Sprintf("%v (%s)", err, c.Source()))
 	}
 	return ready, nil
+}
+
+// renewer returns the function that makes the value of a credential anew when its time is
+// over. If its program fails, it waits a moment before it runs the program again: a request
+// may come every millisecond.
+func (h *credentials) renewer(c project.Credential, value string) func() (string, error) {
+	const pause = 5 * time.Second
+	var mu sync.Mutex
+	var failed error
+	until := h.now().Add(c.TTL)
+	return func() (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if h.now().Before(until) {
+			return value, failed
+		}
+		text, err := keyring.Run(context.Background(), c.Command, h.hostEnviron())
+		if failed, until = nil, h.now().Add(c.TTL); err != nil {
+			// The reason may have parts of the value, and commands see this error.
+			failed, until = errors.New("its program failed; run it yourself to see why: "+c.From.String()+" names it"), h.now().Add(min(pause, c.TTL))
+			return value, failed
+		}
+		value = text
+		return value, nil
+	}
 }
 
 // hide returns the environment of a command: with placeholders in place of the values of

@@ -56,7 +56,7 @@ type Networks struct {
 
 // New returns the networks of a gate.
 func New(o Options) *Networks {
-	return &Networks{Options: o, secrets: credentials{project: o.Project, environ: o.Environ, hostEnviron: o.HostEnviron, secret: o.Secret}, asking: make(map[*tool.Request]func())}
+	return &Networks{Options: o, secrets: credentials{project: o.Project, environ: o.Environ, hostEnviron: o.HostEnviron, secret: o.Secret, now: o.Now}, asking: make(map[*tool.Request]func())}
 }
 
 // Egress returns the network of commands that reach only some hosts. It is nil if they

@@ -3,6 +3,10 @@ package network
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -167,6 +171,44 @@ func TestCredentials(t *testing.T) {
 			t.Errorf("%s: the environment is %q", name, env)
 		}
 	}
+}
+
+// TestRenewer: golem runs the program of a credential again only when the time is over, and
+// not at once if it fails. The error shows nothing that the program printed.
+func TestRenewer(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		return // it has no sh
+	}
+	dir := t.TempDir()
+	now := time.Unix(1_900_000_000, 0)
+	h := &credentials{now: func() time.Time { return now }, hostEnviron: func() []string { return []string{"PATH=/usr/bin:/bin"} }}
+	line := fmt.Sprintf(`cd %s; echo x >> runs; if test -e broken; then echo the-value >&2; exit 1; fi; echo value-$(wc -l < runs | tr -d " ")`, dir)
+	renew := h.renewer(project.Credential{Command: []string{"sh", "-c", line}, TTL: time.Minute}, "value-0")
+	step := func(after time.Duration, want string) {
+		t.Helper()
+		now = now.Add(after)
+		got, err := renew()
+		if err != nil {
+			got = "error: " + err.Error()
+		}
+		if !strings.HasPrefix(got, want) || strings.Contains(got, "the-value") {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+	step(0, "value-0")
+	step(59*time.Second, "value-0")
+	step(time.Second, "value-1")
+	step(59*time.Second, "value-1")
+	if err := os.WriteFile(filepath.Join(dir, "broken"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	step(time.Second, "error: its program failed; run it yourself")
+	step(time.Second, "error: its program failed")
+	if err := os.Remove(filepath.Join(dir, "broken")); err != nil {
+		t.Fatal(err)
+	}
+	step(time.Second, "error: its program failed")
+	step(3*time.Second, "value-3")
 }
 
 // TestConnectionLog checks the records of connections: an intent has one outcome, and

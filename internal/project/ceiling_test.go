@@ -192,6 +192,24 @@ func TestAskedValues(t *testing.T) {
 	}
 }
 
+// TestCredentialTTL: only the output of a program is made anew, and only the user's
+// configuration names programs.
+func TestCredentialTTL(t *testing.T) {
+	for text, want := range map[string]string{
+		`{command: [a], ttl: 10m, header: "x-key: ${value}"}`:    "",
+		`{command: [a], ttl: 1ms, header: "x-key: ${value}"}`:    "credentials.c.ttl: 1ms; write a second or more, such as 10m",
+		`{command: [a], ttl: -10m, header: "x-key: ${value}"}`:   "credentials.c.ttl: -10m; ",
+		`{command: [a], ttl: soon, header: "x-key: ${value}"}`:   "ttl",
+		`{from: keyring, ttl: 10m, header: "x-key: ${value}"}`:   "credentials.c: ttl without command; ",
+		`{from: "env:KEY", ttl: 10m, header: "x-key: ${value}"}`: "credentials.c: ttl without command; ",
+	} {
+		_, err := project.ParseConfig("config", []byte("credentials: {c: "+text+"}\n"), "", nil)
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", text, err, want)
+		}
+	}
+}
+
 // TestMisnamedConfig: a configuration that golem does not read because of its name may hold
 // limits.
 func TestMisnamedConfig(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/secret"
@@ -15,11 +16,12 @@ import (
 // one of Variable, Secret, Command and Value.
 type Credential struct {
 	Name     string
-	Variable string   // the environment variable that holds it
-	Secret   string   // its name among the user's secrets
-	Command  []string // a program of the user that prints it
-	File     string   // the file of the user's home that has it
-	Value    string   // the value itself, for a login of the user that golem has read
+	Variable string        // the environment variable that holds it
+	Secret   string        // its name among the user's secrets
+	Command  []string      // a program of the user that prints it
+	TTL      time.Duration // how long the output of Command is valid, 0 for as long as golem runs
+	File     string        // the file of the user's home that has it
+	Value    string        // the value itself, for a login of the user that golem has read
 	// Placeholder stands for Value in commands, "" for a new one.
 	Placeholder string
 	// Plain lets it leave without TLS, because the user chose a server without.
@@ -61,10 +63,12 @@ func credentialsKey(own bool) strictyaml.Key {
 	if own {
 		key.Keys[0].Doc = strings.Replace(key.Keys[0].Doc, "Required.", "Required, unless there is `command`.", 1)
 		key.Keys = append(key.Keys, strictyaml.Key{Name: "command", Type: strictyaml.Texts, Example: "[gh, auth, token]",
-			Doc: "A program that prints the value. It runs outside the jail, as you. Only your own configuration has this key."})
+			Doc: "A program that prints the value. It runs outside the jail, as you. Only your own configuration has this key."},
+			strictyaml.Key{Name: "ttl", Type: strictyaml.Span, Example: "10m",
+				Doc: "How long the output of `command` is valid. Before the first request after that time golem runs the program again. Without it golem runs the program once."})
 		return key
 	}
-	key.Instead = map[string]string{"command": "only your own configuration has it: golem config edit --user"}
+	key.Instead = map[string]string{"command": "only your own configuration has it: golem config edit --user", "ttl": "only your own configuration has it, with command: golem config edit --user"}
 	return key
 }
 
@@ -105,6 +109,14 @@ func readCredential(f strictyaml.Field, own bool, problems *strictyaml.Problems)
 		c.Secret = c.Name
 	default: // the text may be the secret itself
 		problems.Add(from, label+".from: no source", "write env:NAME for an environment variable, or keyring for a secret that golem secret set stores; the value itself is not written down")
+	}
+	if n, ok := f.Value.At("ttl"); ok {
+		span, err := n.Duration()
+		if c.TTL = span; !hasCommand {
+			problems.Add(n, label+": ttl without command", "only the output of a program can be made anew; remove it")
+		} else if err == nil && span < time.Second {
+			problems.Add(n, label+".ttl: "+sandbox.Shown(n.Text), "write a second or more, such as 10m")
+		}
 	}
 	if n, ok := f.Value.At("env"); ok {
 		if c.As = n.Text; !isVariableName(n.Text) {

@@ -122,6 +122,7 @@ var problems = []struct{ yaml, want string }{
 		p.yaml:1:15: credentials.a has no header; write one such as header: "Authorization: Bearer ${value}"
 		p.yaml:1:35: credentials.b has no source; write from: env:NAME or from: keyring
 		p.yaml:1:67: credentials.../c: not a name; a name has letters, digits, ., _ and -, such as github`},
+	{`credentials: {a: {from: keyring, ttl: 10m, header: "x-key: ${value}"}}`, `p.yaml:1:34: unknown key "ttl" in credentials.a; only your own configuration has it, with command: golem config edit --user`},
 	{`credentials: {a: {from: my-secret, header: "x-key: ${value}", env: 1A}}`, `
 		p.yaml:1:25: credentials.a.from: no source; write env:NAME for an environment variable, or keyring for a secret that golem secret set stores; the value itself is not written down
 		p.yaml:1:68: credentials.a.env: not a name of a variable; write a name such as GITHUB_TOKEN`},
