@@ -96,8 +96,13 @@ func cell(w *wire) error {
 		return err
 	}
 	if !p.Counted {
-		if h.memory, err = tree.countMemory(); err != nil {
+		files, err := tree.countMemory()
+		if err != nil {
 			return err
+		}
+		h.memory = files
+		if !p.Online { // otherwise this is the network of the host
+			h.memory = func() int64 { return files() + socketBuffers() }
 		}
 	}
 	h.ready = func() error {

@@ -390,7 +390,7 @@ func tasks() uint16 {
 type checker struct {
 	met    []Limit      // limits that the command reached without being ended
 	rest   int64        // how many of the next checks skip the exact count of memory
-	memory func() int64 // returns the bytes in file systems that are in memory
+	memory func() int64 // returns the bytes in file systems that are in memory, and in sockets
 }
 
 // over returns the limits that the processes of a command exceed together.
@@ -530,7 +530,7 @@ func (s *Session) Holds() []Held {
 		{TempLimit, true, "size of the file system at /tmp"},
 	}
 	if !memory {
-		list[2] = Held{MemoryLimit, false, "reading the sum every 50 ms, so a burst can exceed it for a moment; buffers of sockets are not counted"}
+		list[2] = Held{MemoryLimit, false, "reading the sum every 50 ms, so a burst can exceed it for a moment; buffers of sockets count only without the network of the host"}
 	}
 	switch {
 	case pids:

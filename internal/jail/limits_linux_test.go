@@ -426,6 +426,62 @@ for fd in fds:
 	})
 }
 
+// TestMemoryOfSocketsIsLimited fills the buffers of sockets without a control group: of
+// pairs, of pairs whose sender is closed, of datagram sockets whose senders are closed, and
+// of TCP and UDP sockets. A few full sockets are no reason to end a command.
+func TestMemoryOfSocketsIsLimited(t *testing.T) {
+	inModes(t, []mode{{groupless: true}, {user: true}}, func(t *testing.T, m mode) {
+		policy := jail.Policy{Least: jail.Namespaces, Limits: jail.Limits{Memory: 60 << 20, Time: time.Minute}}
+		keptOverlay(t, &policy, t.TempDir(), t.TempDir()) // commands have Unix sockets of their own
+		s, err := jail.Start(policy, time.Now)
+		check(t, err)
+		defer s.Close()
+		if s.Holds()[2].Full {
+			return // the user has a control group
+		}
+		const program = `exec python3 -c '
+import resource, socket, sys, time
+resource.setrlimit(resource.RLIMIT_NOFILE, (1024, 1024))
+kind, count = sys.argv[1], int(sys.argv[2])
+kept = []
+def fill(s):
+    s.setblocking(False)
+    try:
+        while True: s.send(b"x" * 16384)
+    except BlockingIOError: pass
+for i in range(count):
+    if kind in ("pair", "closed"):
+        a, b = socket.socketpair()
+        fill(a)
+        kept += [b] if kind == "closed" else [a, b]
+    elif kind == "datagrams":
+        name = "/tmp/s%%d" %% i
+        b = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); b.bind(name); kept.append(b)
+        for _ in range(8):
+            a = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM); a.sendto(b"x" * 150000, name); a.close()
+    elif kind == "tcp":
+        l = socket.create_server(("127.0.0.1", 0)); a = socket.create_connection(l.getsockname()); b = l.accept()[0]
+        fill(a); kept += [a, b]
+    else:
+        b = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); b.bind(("127.0.0.1", 0))
+        a = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); a.connect(b.getsockname())
+        for _ in range(30): a.send(b"x" * 16384)
+        kept.append(b)
+time.sleep(%d)
+print("done")' %s %d`
+		for kind, count := range map[string]int{"pair": 400, "closed": 800, "datagrams": 60, "tcp": 60, "udp": 900} {
+			r, err := s.Run(t.Context(), jail.Shell(fmt.Sprintf(program, 30, kind, count)))
+			check(t, err)
+			if !slices.Contains(r.Hit, jail.MemoryLimit) {
+				t.Errorf("%s: code %d, hit %q, %s %s", kind, r.Code, r.Hit, r.Stdout.Head, r.Stderr.Head)
+			}
+			if r, err = s.Run(t.Context(), jail.Shell(fmt.Sprintf("rm -f /tmp/s*; "+program, 0, kind, 2))); err != nil || string(r.Stdout.Head) != "done\n" || len(r.Hit) > 0 {
+				t.Errorf("%s: a few sockets: %v, code %d, hit %q, %s", kind, err, r.Code, r.Hit, r.Stderr.Head)
+			}
+		}
+	})
+}
+
 // TestMemoryFileSystemsFill checks the sizes of /tmp and /dev/shm.
 func TestMemoryFileSystemsFill(t *testing.T) {
 	inModes(t, namespaceModes, func(t *testing.T, m mode) {

@@ -21,7 +21,8 @@ func (e *checker) exceeds(most, held int64, pids []int) bool {
 		e.rest--
 		return false
 	}
-	// Files in memory and System V shared memory are counted here, mapped or not.
+	// Files in memory and System V shared memory are counted here, mapped or not, and the
+	// buffers of sockets.
 	exact := e.files() + oldShared()
 	for _, pid := range pids {
 		exact += fairMemory(pid)
@@ -33,7 +34,7 @@ func (e *checker) exceeds(most, held int64, pids []int) bool {
 	return false
 }
 
-// files returns the bytes in file systems that are in memory.
+// files returns the bytes in file systems that are in memory, and in the buffers of sockets.
 func (e *checker) files() int64 {
 	if e.memory == nil {
 		return 0
