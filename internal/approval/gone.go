@@ -21,6 +21,9 @@ import (
 // maxLost is how many bytes of deleted directories a request reads, to count their lines.
 const maxLost = 64 << 20
 
+// maxYours is how many files that the user changed a request names.
+const maxYours = 5
+
 // goneDirectories describes the directories that changes delete, replace or move.
 type goneDirectories struct {
 	l         *ChangeSet
@@ -77,11 +80,15 @@ func (l *ChangeSet) findGone() *goneDirectories {
 // and lines are lost.
 func (g *goneDirectories) addTree(e entry, c *tool.Change, r *review.FileChange, b *budget) {
 	sum, names, lines, unread := sha256.New(), 0, 0, 0
+	var yours []string // files that the user changed after the session deleted the directory
 	err := g.l.t.Walk(e.CommandChange, func(inside string, d fs.DirEntry) bool {
 		name := jail.Outside(inside)
 		fmt.Fprintf(sum, "%q\n", name)
 		if names++; b.addRow(name) {
 			c.Tree = append(c.Tree, name)
+		}
+		if info, err := d.Info(); e.Since > 0 && !d.IsDir() && (err != nil || transaction.IsChangedSince(info, e.Since)) {
+			yours = append(yours, sandbox.Shown(name))
 		}
 		if _, kept := g.kept[name]; kept || d.IsDir() {
 			return true
@@ -115,6 +122,14 @@ func (g *goneDirectories) addTree(e entry, c *tool.Change, r *review.FileChange,
 		c.About += " that moved to " + sandbox.Shown(m.To) + ", without " + lost
 	default:
 		c.About += " that moved to " + sandbox.Shown(m.To)
+	}
+	switch {
+	case len(yours) > maxYours:
+		c.About += ", changed in your directory since: " + strings.Join(yours[:maxYours], ", ") + " and " + visible.Count(len(yours)-maxYours, "more file")
+	case len(yours) > 0:
+		c.About += ", changed in your directory since: " + strings.Join(yours, ", ")
+	case e.Forced:
+		c.About += ", changed in your directory since; golem does not know which of its files"
 	}
 	switch more := names - len(c.Tree); {
 	case err != nil:

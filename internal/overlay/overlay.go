@@ -131,6 +131,10 @@ type PathChange struct {
 	// Forced is true for a picked change that was a conflict.
 	Forced bool `json:",omitempty"`
 
+	// Since is when the session deleted or replaced a directory, in nanoseconds, if that is a
+	// conflict. It is 0 if it is not known.
+	Since int64 `json:",omitempty"`
+
 	// Digest is the digest of the session's version of a file, if AddDigests added it.
 	Digest string `json:"Sum,omitempty"`
 

@@ -382,7 +382,9 @@ func (s *overlaySession) addCovered(name string, src baseSource) error {
 	if v.Kind == Nothing && !v.Unknown {
 		return nil // it did not exist before either
 	}
-	s.list = append(s.list, PathChange{Path: name, Op: Delete, OldKind: was, Conflict: !s.isCurrent(v, low, was)})
+	c := PathChange{Path: name, Op: Delete, OldKind: was}
+	s.setConflict(&c, v, low)
+	s.list = append(s.list, c)
 	return nil
 }
 
@@ -429,7 +431,8 @@ func (s *overlaySession) visitLeaf(t entry) (stays bool, err error) {
 		return true, nil
 	}
 	if t.kind == Nothing {
-		c := PathChange{Path: t.name, Op: Delete, OldKind: t.realKind, Conflict: !s.isCurrent(t.version, t.lower, t.realKind)}
+		c := PathChange{Path: t.name, Op: Delete, OldKind: t.realKind}
+		s.setConflict(&c, t.version, t.lower)
 		s.addStamp(&c, t.upper, t.lower)
 		s.list = append(s.list, c)
 		return true, nil
@@ -448,9 +451,11 @@ func (s *overlaySession) addChanged(t entry) error {
 	if err := s.addChange(c, t.upper, t.lower); err != nil {
 		return err
 	}
-	conflict := len(s.list) > from && !s.isCurrent(t.version, t.lower, t.realKind)
+	if len(s.list) > from {
+		s.setConflict(&s.list[from], t.version, t.lower)
+	}
 	for i := range s.list[from:] {
-		s.list[from+i].Conflict = conflict
+		s.list[from+i].Conflict = s.list[from].Conflict
 	}
 	return nil
 }

@@ -197,6 +197,14 @@ func (s *overlaySession) isCurrent(v *version, low unix.Stat_t, was Kind) bool {
 	return names != "" && names == v.Names
 }
 
+// setConflict sets whether a change conflicts with the real directory, which has low at its
+// path, and since when it may.
+func (s *overlaySession) setConflict(c *PathChange, v *version, low unix.Stat_t) {
+	if c.Conflict = !s.isCurrent(v, low, c.OldKind); c.Conflict && c.OldKind == Dir && !v.Open {
+		c.Since = v.Since
+	}
+}
+
 // isUnchanged reports whether an entry is not a change: it equals the real file or its
 // base. For an applied entry only the real file counts.
 func (s *overlaySession) isUnchanged(t entry) (bool, error) {

@@ -35,7 +35,7 @@ func writeListing(l overlay.Overlay, name string, list []overlay.PathChange) err
 		if c.Forced {
 			flags |= forcedFlag
 		}
-		for _, n := range []uint64{uint64(c.Mode), uint64(c.Size), uint64(c.OldMode), flags} {
+		for _, n := range []uint64{uint64(c.Mode), uint64(c.Size), uint64(c.OldMode), uint64(c.Since), flags} {
 			data = binary.AppendUvarint(data, n)
 		}
 	}
@@ -59,7 +59,7 @@ func readListing(l overlay.Overlay, name string) ([]overlay.PathChange, error) {
 	list := make([]overlay.PathChange, count)
 	for i := range list {
 		list[i] = overlay.PathChange{Path: r.string(), Op: overlay.Op(r.string()), Kind: overlay.Kind(r.string()), LinkTarget: r.string(), NewDir: r.string(), OldKind: overlay.Kind(r.string()), Digest: r.string(),
-			Mode: uint32(r.number()), Size: int64(r.number()), OldMode: uint32(r.number())}
+			Mode: uint32(r.number()), Size: int64(r.number()), OldMode: uint32(r.number()), Since: int64(r.number())}
 		flags := r.number()
 		list[i].Conflict, list[i].Forced = flags&conflictFlag != 0, flags&forcedFlag != 0
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/overlay"
@@ -183,6 +184,13 @@ func (t *Transaction) Walk(c CommandChange, visit func(inside string, d fs.DirEn
 		}
 		return nil
 	})
+}
+
+// IsChangedSince reports whether a file was changed, or moved to its name, at or after a time in
+// nanoseconds.
+func IsChangedSince(info fs.FileInfo, since int64) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return !ok || st.Ctim.Nano() >= since
 }
 
 // Exists reports whether a name, as file tools use it, exists in a directory of the
