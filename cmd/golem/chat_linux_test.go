@@ -3,6 +3,8 @@ package main
 import (
 	"encoding/base64"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -90,14 +92,20 @@ compatible_models: ["scripted:one.yaml", "scripted:two.yaml"]
 ---
 Talk.
 `)
-	p.write("golem-forge.config.yaml", "sandbox: {root: ., mode: overlay}\n")
+	p.write("golem-forge.config.yaml", "sandbox:\n  root: .\n  mode: overlay\n  mounts:\n    - {source: ./blocked, target: /blocked, approval: {read: blocked}}\n")
 	p.write("note.txt", "the words of the note")
+	p.mkdir("blocked")
+	p.write("blocked/b.txt", "blocked words")
+	p.write("../outside.txt", "words outside")
+	if err := os.Symlink("../outside.txt", filepath.Join(p.dir, "link.txt")); err != nil {
+		t.Fatal(err)
+	}
 	p.write("one.yaml", `main:
   - calls: [{tool: write_file, args: {path: /a.txt, content: "made\n"}}]
   - text: the file is there
 `)
 	p.write("forbidden.yaml", "main:\n  - text: no\n")
-	p.write("two.yaml", "main:\n  - text: \"1\"\n  - text: \"2\"\n  - expect: look at @note.txt, and @gone.txt\n    text: the second model\n")
+	p.write("two.yaml", "main:\n  - text: \"1\"\n  - text: \"2\"\n  - expect: look at @note.txt, and @gone.txt\n    text: the second model\n  - text: the third answer\n")
 	if out, code := p.golem("trust", "--yes"); code != 0 {
 		t.Fatal(out)
 	}
@@ -128,15 +136,27 @@ Talk.
 	p.typeKeys("scripted:one.yaml answers", "/model scripted:forbidden.yaml\r")
 	p.typeKeys("scripted:one.yaml goes on answering", "/model scripted:two.yaml\r")
 	p.typeKeys("scripted:two.yaml answers from now on", "look at @note.txt, and @gone.txt\r")
-	p.typeKeys("no file gone.txt", "")
-	p.typeKeys("the second model", "/exit\r")
+	p.typeKeys("attached note.txt, 21 bytes", "")
+	p.typeKeys("@gone.txt is sent as text", "")
+	outside := filepath.Join(filepath.Dir(p.dir), "outside.txt")
+	p.typeKeys("the second model", "also @blocked/b.txt @../outside.txt @"+outside+" @link.txt @/outside.txt\r")
+	p.typeKeys("@blocked/b.txt is sent as text", "")
+	p.typeKeys("@../outside.txt is sent as text", "")
+	p.typeKeys("@"+outside+" is sent as text", "")
+	p.typeKeys("@link.txt is sent as text", "")
+	p.typeKeys("the third answer", "/exit\r")
 	code, seen := p.waitForEnd()
 	if code != 0 || strings.Count(seen, "the file is there") != 1 || !strings.Contains(seen, "it is written for") {
 		t.Errorf("code %d\n%q", code, seen)
 	}
 	record := p.read("../record.jsonl")
-	if note := base64.StdEncoding.EncodeToString([]byte("the words of the note")); strings.Count(record, note) != 1 {
-		t.Errorf("the models did not get the file once:\n%s", record)
+	if note := base64.StdEncoding.EncodeToString([]byte("the words of the note")); strings.Count(record, note) != 2 { // once in each of the two requests after it
+		t.Errorf("the models got the file %d times, want it once in each request", strings.Count(record, note))
+	}
+	for _, text := range []string{"blocked words", "words outside"} {
+		if strings.Contains(record, text) || strings.Contains(record, base64.StdEncoding.EncodeToString([]byte(text))) {
+			t.Errorf("a model got a file that the worker may not read: %s", text)
+		}
 	}
 }
 

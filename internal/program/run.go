@@ -367,18 +367,29 @@ func (r *Run) UseModel(c run.Choice, context int64) error {
 	return nil
 }
 
-// Attach reads files of the user for the next message of the entry worker.
+// Attach reads files of the sandbox for the next message of the entry worker. It reads only
+// what the worker itself may read without approval: the names may come from a pasted text.
 func (r *Run) Attach(names []string) ([]model.File, error) {
-	p := r.Gate.program
-	files, err := p.Attach(names)
-	if err != nil || len(files) == 0 {
-		return nil, err
+	gate := r.Entry.Gate
+	var effects []policy.Effect
+	for _, name := range names {
+		read := policy.Effect{Verb: policy.Read, Target: name}
+		switch d := gate.Decide(read); {
+		case gate.Grant.Files.Access(name) == sandbox.None:
+			return nil, &sandbox.Error{Op: "attach", Path: name, Code: sandbox.ErrNotFound, Hint: r.Entry.Name + " may not read it"}
+		case d.Approval != policy.PreApproved:
+			return nil, &sandbox.Error{Op: "attach", Path: name, Code: "declined", Hint: r.Entry.Name + " may not read it without approval"}
+		}
+		effects = append(effects, read)
 	}
-	step, err := p.reach(r.job.Worker)
+	files, err := run.ReadAttachments(gate.Files, names, gate.Grant.Attachments)
 	if err != nil {
 		return nil, err
 	}
-	r.Entry.Exposure.MarkTainted(attachmentsOf(p, step).UntrustedMount(names))
+	r.Entry.Exposure.RecordSeen(effects)
+	for _, f := range files {
+		r.Entry.Exposure.AddBytes(int64(len(f.Data)))
+	}
 	return files, nil
 }
 

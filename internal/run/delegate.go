@@ -190,7 +190,7 @@ func (t *conversation) planCall(names tool.Names, name string, a callArgs) (tool
 			return tool.Preparation{}, &sandbox.Error{Op: "call", Path: name, Code: "invalid_args", Hint: "input: it is empty, and this worker needs some"}
 		}
 		in := Input{Text: a.Input, Instructions: a.Instructions}
-		if in.Files, err = attachments(seen, files, t.gate.Grant.Attachments, child.Gate.Grant.Attachments); err != nil {
+		if in.Files, err = ReadAttachments(seen, files, t.gate.Grant.Attachments, child.Gate.Grant.Attachments); err != nil {
 			return tool.Preparation{}, err
 		}
 		var attached []tool.Change
@@ -302,9 +302,9 @@ func refuses(name string, count int, total int64, policies []policy.Attachments)
 	return nil
 }
 
-// attachments reads the files that a worker passes to another. All policies must allow
-// them.
-func attachments(files *sandbox.Sandbox, names []string, policies ...policy.Attachments) ([]model.File, error) {
+// ReadAttachments reads files of a sandbox that are attached for a worker. All policies must
+// allow them.
+func ReadAttachments(files *sandbox.Sandbox, names []string, policies ...policy.Attachments) ([]model.File, error) {
 	var list []model.File
 	var total int64
 	for i, name := range names {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -22,7 +22,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-const chatHelp = `  @FILE           in a message: attach a file of yours
+const chatHelp = `  @FILE           in a message: attach a file that the worker may read
   /diff [PATH…]   show what the worker has changed and your directory does not have
   /apply [PATH…]  apply it, or only these files; golem shows it and asks;
                   --merge and --overwrite as for golem apply
@@ -121,24 +121,38 @@ func (c *chat) talk(ctx context.Context, in run.Input) (o run.Outcome, err error
 }
 
 // message returns a message with the files that its words name by @FILE. A word with @ that
-// names no file is text.
+// names no file which the worker may read is text.
 func (c *chat) message(line string) (in run.Input, err error) {
+	errs := c.cmd.ErrOrStderr()
 	in.Text = line
-	var names []string
+	dir, err := os.Getwd()
+	if err != nil {
+		return in, err
+	}
+	known := newPaths(c.program, dir)
 	for _, word := range strings.Fields(line) {
-		if name, ok := strings.CutPrefix(strings.TrimRight(word, ",.;:!?)"), "@"); ok && name != "" {
-			names = append(names, name)
+		typed, ok := strings.CutPrefix(strings.TrimRight(word, ",.;:!?)"), "@")
+		if !ok || typed == "" {
+			continue
 		}
-	}
-	for {
-		in.Files, err = c.run.Attach(names)
-		var wrong *sandbox.Error
-		if !errors.As(err, &wrong) || wrong.Code != sandbox.ErrNotFound {
-			return in, err
+		host := typed
+		if !filepath.IsAbs(host) {
+			host = filepath.Join(dir, host)
 		}
-		fmt.Fprintln(c.cmd.ErrOrStderr(), "golem: no file "+sandbox.Shown(wrong.Path)+"; @"+sandbox.Shown(wrong.Path)+" is sent as text")
-		names = slices.DeleteFunc(names, func(name string) bool { return name == wrong.Path })
+		name, inside := nameIn(known.mounts, realPath(host))
+		if !inside {
+			fmt.Fprintf(errs, "golem: @%s is sent as text: no such file in the directories of %s; golem run --attach FILE sends any file of yours\n", sandbox.Shown(typed), c.run.Entry.Name)
+			continue
+		}
+		files, err := c.run.Attach([]string{name})
+		if err != nil {
+			fmt.Fprintf(errs, "golem: @%s is sent as text: %s\n", sandbox.Shown(typed), visible.Text(err.Error()))
+			continue
+		}
+		in.Files = append(in.Files, files...)
+		fmt.Fprintf(errs, "golem: attached %s, %s\n", sandbox.Shown(typed), visible.Count(len(files[0].Data), "byte"))
 	}
+	return in, nil
 }
 
 // command does what a line with a command says.
