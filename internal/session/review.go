@@ -127,7 +127,10 @@ func (l *Look) review(names []string, diffs bool, report func(done, total int)) 
 	settled := l.store.Now().Add(-settling).UnixNano()
 	lost := newLosses()
 	var from map[string]string // old names of files in moved directories
-	r.Moves, from = lost.findMoves(texts, standing)
+	r.Moves, from = lost.findMoves(texts, slices.DeleteFunc(slices.Clone(standing), func(c transaction.SessionChange) bool {
+		name := c.Name() // a change that golem does not apply is no part of a move
+		return files.ProtectedBy(name) != "" || ofGit(name) || len(names) > 0 && !anyWithin(names, name)
+	}))
 	size := int64(0)
 	for i, c := range standing {
 		if report != nil {
@@ -192,9 +195,6 @@ func (l *Look) review(names []string, diffs bool, report func(done, total int)) 
 	r.Flags = flags.Flags()
 	review.Sort(r.Files, func(d FileChange) string { return d.Path }, r.Flags)
 	slices.SortStableFunc(r.Files, func(a, b FileChange) int { return b.priority() - a.priority() })
-	r.Moves = slices.DeleteFunc(r.Moves, func(m transaction.Move) bool {
-		return len(names) > 0 && !anyWithin(names, m.To) && !anyWithin(names, m.From)
-	})
 	return r, nil
 }
 

@@ -34,20 +34,17 @@ func (v *reviewText) moves() (rows [][]string) {
 		if len(all) > review.MostFiles {
 			at = pair{path.Dir(m.From), path.Dir(m.To)}
 		}
-		if moved[i].files == 0 {
-			continue
-		}
 		g, ok := groups[at]
 		if !ok {
 			order = append(order, at)
 		}
-		groups[at] = movedFiles{g.dirs + 1, g.files + moved[i].files, g.edited + moved[i].edited, m}
+		groups[at] = movedFiles{g.dirs + 1, g.files + m.Files, g.edited + moved[i].edited, g.asNew + m.Files - moved[i].files, m}
 	}
 	var rest movedFiles
 	for i, at := range order {
 		switch g := groups[at]; {
 		case i >= review.MostFiles:
-			rest = movedFiles{rest.dirs + g.dirs, rest.files + g.files, rest.edited + g.edited, g.last}
+			rest = movedFiles{rest.dirs + g.dirs, rest.files + g.files, rest.edited + g.edited, rest.asNew + g.asNew, g.last}
 		case g.dirs > 1:
 			rows = append(rows, []string{"R", v.inside(at.from) + " → " + v.inside(at.to), visible.Number(g.dirs) + " directories with " + g.String(), ""})
 		default:
@@ -71,6 +68,7 @@ func (v *reviewText) inside(dir string) string {
 // movedFiles counts the files of moved directories.
 type movedFiles struct {
 	dirs, files, edited int
+	asNew               int // listed like new files, because golem did not compare them or because they mean something else now
 	last                transaction.Move
 }
 
@@ -80,11 +78,14 @@ func (m *movedFiles) add(c session.FileChange) {
 	}
 }
 
-// String describes the files: "3 files moved, 1 of them edited".
+// String describes the files: "3 files moved, 1 of them edited, 1 listed as new".
 func (m movedFiles) String() string {
 	text := visible.Count(m.files, "file") + " moved"
 	if m.edited > 0 {
 		text += ", " + visible.Number(m.edited) + " of them edited"
+	}
+	if m.asNew > 0 {
+		text += ", " + visible.Number(m.asNew) + " listed as new"
 	}
 	return text
 }
