@@ -308,3 +308,44 @@ func TestUndoAfterKilledUndo(t *testing.T) {
 		t.Errorf("the directory has %v after a second undo: %v", entries, err)
 	}
 }
+
+// TestEditedAfterKilledUndo cuts off an undo, with an overlay and with a copy, and edits
+// files before the next golem completes it. golem names them, leaves them, keeps the old
+// files, and undoes them when they are again as they were applied.
+func TestEditedAfterKilledUndo(t *testing.T) {
+	t.Parallel()
+	for _, env := range []string{"GOLEM_COPY=", "GOLEM_COPY=1"} {
+		dir, state := t.TempDir(), t.TempDir()
+		run := func(args ...string) string {
+			t.Helper()
+			cmd := exec.Command(args[0], args[1:]...)
+			cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOLEM_STATE="+state, env)
+			out, _ := cmd.CombinedOutput()
+			return string(out)
+		}
+		expect := func(what string, args ...string) {
+			t.Helper()
+			if out := run(args...); !strings.Contains(out, what) {
+				t.Errorf("%s, %v: got %q, want %q", env, args, out, what)
+			}
+		}
+		run("sh", "-c", "echo old > changed; echo old > deleted; echo old > other")
+		run("golem", "exec", "--", "sh", "-c", "echo new > changed; rm deleted; echo new > other; echo new > made")
+		run("golem", "apply", "--yes")
+		// golem writes this file before it moves the first file
+		run("sh", "-c", "(cd $GOLEM_STATE/*/layers/landed-* && touch undoing); echo mine > changed; echo mine > deleted")
+		expect("undone the rest, except for 2 files that changed since: ", "golem", "status")
+		expect("mine\nmine\nold\n", "cat", "changed", "deleted", "other")
+		expect("2 changes", "golem", "undo", "--list")
+		expect("conflict", "golem", "undo", "--yes")
+		if out := run("golem", "diff"); strings.Contains(out, "mine") || strings.Contains(out, "changed since") {
+			t.Errorf("%s: the session has changes that are still applied:\n%s", env, out)
+		}
+		expect("applied", "golem", "apply", "--yes")
+		expect("mine\nmine\nnew\nnew\n", "cat", "changed", "deleted", "other", "made")
+		run("golem", "undo", "--yes")
+		run("sh", "-c", "echo new > changed; rm deleted")
+		expect("undone", "golem", "undo", "--yes")
+		expect("old\nold\nold\n", "cat", "changed", "deleted", "other")
+	}
+}

@@ -138,7 +138,7 @@ func (o Overlay) PrepareApply(changes []PathChange, skipped []string) error {
 	if err := a.writeBefore(moves); err != nil {
 		return err
 	}
-	return writeMoves(o.Store, moves)
+	return writeMoves(o.Store, movesName, moves)
 }
 
 // FinishApply is the second half of Apply. If a file cannot be moved, it returns an error
@@ -187,7 +187,7 @@ func (o Overlay) AbortApply() error {
 
 // resumeApply opens an overlay whose list of moves is written.
 func resumeApply(o Overlay) ([]move, *applier, error) {
-	moves, err := readMoves(o.Store)
+	moves, err := readMoves(o.Store, movesName)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -201,13 +201,18 @@ func (a *applier) abort(moves []move) error {
 	if err != nil {
 		return err
 	}
+	return errors.Join(kept, a.removeMoves())
+}
+
+// removeMoves removes the list of moves, which are all reverted.
+func (a *applier) removeMoves() error {
 	// The staging directory must exist as long as the list of moves does.
 	for _, name := range []string{appliedName, movesName} {
 		if err := os.Remove(a.Store + "/" + name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
-	return errors.Join(kept, removeStagingDir(a.Overlay))
+	return removeStagingDir(a.Overlay)
 }
 
 // CheckApply returns the ConflictError that Apply would return, or nil.

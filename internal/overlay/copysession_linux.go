@@ -328,9 +328,13 @@ func (s *copySession) forgetBelow(name string) {
 
 // restore records that the real directory has its old files again. The copy still has the
 // files of the session.
-func (s *copySession) restore(_ *tree, list []PathChange) error {
+func (s *copySession) restore(_ *tree, list []PathChange, isChanged func(name string) bool) error {
 	for _, c := range list {
 		if c.Kind == Special {
+			continue
+		}
+		if isChanged(c.Path) {
+			s.bases.put(&version{Path: c.Path, Unknown: true})
 			continue
 		}
 		if err := s.setBase(c.Path, pickInfo{}); err != nil {

@@ -56,9 +56,10 @@ const (
 	changeMode action = "chmod" // moves nothing
 )
 
-// writeMoves writes the list of moves to disk. From now on Recover completes them.
-func writeMoves(store string, moves []move) error {
-	f, err := os.OpenFile(store+"/"+movesName+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+// writeMoves writes a list of moves to disk. If it is movesName, Recover completes the moves
+// from now on.
+func writeMoves(store, name string, moves []move) error {
+	f, err := os.OpenFile(store+"/"+name+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
@@ -74,11 +75,11 @@ func writeMoves(store string, moves []move) error {
 		return err
 	}
 	// The list must reach the disk before the first move does.
-	return durable.Rename(store+"/"+movesName+".new", store+"/"+movesName)
+	return durable.Rename(store+"/"+name+".new", store+"/"+name)
 }
 
-func readMoves(store string) ([]move, error) {
-	f, err := os.Open(store + "/" + movesName)
+func readMoves(store, name string) ([]move, error) {
+	f, err := os.Open(store + "/" + name)
 	if err != nil {
 		return nil, err
 	}

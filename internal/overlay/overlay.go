@@ -53,8 +53,9 @@ const (
 	movesName    = "moves"   // the list of moves
 	appliedName  = "landed"
 	undoneName   = "undone"
-	mountName    = "seen" // the mount point of a session's overlay
-	copyName     = "copy" // the copy of a session without overlay mounts
+	revertedName = "reverted" // the moves that UndoApply has reverted
+	mountName    = "seen"     // the mount point of a session's overlay
+	copyName     = "copy"     // the copy of a session without overlay mounts
 	coveredName  = "covered"
 	contentsName = "base" // kept contents of bases, by number
 	basesName    = "bases"

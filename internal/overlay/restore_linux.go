@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -12,7 +13,8 @@ import (
 // Restore takes changes back into a session that were picked from it, applied, and
 // undone. They are in the overlay that they were applied from. If the session has
 // something at a path by now, that stays, as a change of the file that the undo restored.
-// Nobody may write to the overlay meanwhile. Calling it again does no harm.
+// If somebody changed that file after the undo, it is a conflict. Changes that the undo left
+// applied do not come back. Nobody may write to the overlay meanwhile. Calling it again does no harm.
 func (o Overlay) Restore(from Overlay, list []PathChange) error {
 	if err := o.RecordBases(false); err != nil {
 		return err
@@ -30,15 +32,32 @@ func (o Overlay) Restore(from Overlay, list []PathChange) error {
 		return err
 	}
 	defer upper.close()
-	return s.restore(upper, list)
+	undone, err := readUndone(from)
+	if err != nil {
+		return err
+	}
+	list = slices.DeleteFunc(slices.Clone(list), func(c PathChange) bool { return undone.isLeft(c.Path) })
+	return s.restore(upper, list, func(name string) bool { return undone.isChanged(s.base().lower, name) })
 }
 
-func (s *overlaySession) restore(from *tree, list []PathChange) error {
+func (s *overlaySession) restore(from *tree, list []PathChange, isChanged func(name string) bool) error {
+	changed := make(map[string]bool)
+	for _, c := range list {
+		if changed[c.Path] = isChanged(c.Path); changed[c.Path] {
+			s.bases.put(&version{Path: c.Path, Unknown: true})
+		}
+	}
+	if err := s.bases.flush(); err != nil { // before the changes, whose base it would seem to be later
+		return err
+	}
 	for _, c := range list { // a directory comes before its content, and with it
 		if c.Kind == Special {
 			continue
 		}
 		if _, err := s.upper.stat(c.Path); !errors.Is(err, unix.ENOENT) {
+			if changed[c.Path] {
+				continue
+			}
 			if err := s.restoreBase(from, c); err != nil && !s.canIgnore(err) {
 				return err
 			}

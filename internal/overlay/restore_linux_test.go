@@ -1,12 +1,84 @@
 package overlay_test
 
 import (
+	"errors"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/golem-forge/golem/internal/overlay"
 )
+
+// TestEditedDuringUndo edits files while an undo is interrupted, before or after the undo has
+// restored them. None of the edits is lost, none of the old files is, and applying the
+// session again is a conflict.
+func TestEditedDuringUndo(t *testing.T) {
+	for _, test := range []struct {
+		steps  string
+		edited string // after the undo, and before the session has its changes again
+		early  string // before the undo
+		left   string // paths that the undo leaves applied
+		want   string // changes of the session
+	}{
+		{">echo new > a", "!echo mine > a", "", "", "change a file!"},
+		{">echo new > a", "!rm a; echo mine > a", "", "", "change a file!"},
+		{">echo new > a", "!rm a", "", "", "create a file!"},
+		{">rm a", "!echo mine > a", "", "", "delete a!"},
+		{">echo new > n", "!echo mine > n", "", "", "change n file!"},
+		{">rm -r many", "!echo mine > many/1", "", "", "delete many!"},
+		{">rm -r many; echo new > many", "!echo mine > many/1", "", "", "change many file!"},
+		{">mkdir n; echo new > n/f", "!mkdir n; echo mine > n/f", "", "", "change n/f file!"},
+		{">echo new > a; echo new > n", "", "!echo mine > a", "a", "create n file"},
+		{">echo new > a; echo new > n", "", "!rm a; echo mine > a", "a", "create n file"},
+		{">echo new > a; echo new > n", "", "!echo mine > n", "n", "change a file"},
+		{">rm a; echo new > n", "", "!echo mine > a", "a", "create n file"},
+		{">rm -r many; echo new > n", "", "!mkdir many; echo mine > many/1", "many", "create n file"},
+		{">mkdir m; echo new > m/f; echo new > n", "", "!echo mine > m/f", "m", "create n file"},
+		{">mkdir m; echo new > m/f; echo new > n", "", "!echo mine > m/g", "m", "create n file"},
+	} {
+		b := newSession(t)
+		b.steps(test.steps)
+		list, err := b.Changes()
+		must(t, err)
+		var picks []overlay.Pick
+		for _, c := range list {
+			picks = append(picks, overlay.Pick{Path: c.Path})
+		}
+		to, list, err := b.pick(picks...)
+		must(t, err)
+		must(t, to.PrepareApply(list, nil))
+		must(t, to.FinishApply())
+		must(t, b.MarkApplied(pathsOf(picks), nil))
+		must(t, to.CheckUndo())
+		if test.early != "" {
+			b.steps(test.early)
+		}
+		mine := describe(t, b.Dir)
+		for i := range 2 {
+			err := overlay.UndoApply(to, nil)
+			var conflict *overlay.ConflictError
+			if err != nil && !errors.As(err, &conflict) {
+				t.Fatal(err)
+			}
+			if i == 0 && test.edited != "" {
+				b.steps(test.edited)
+				mine = describe(t, b.Dir)
+			}
+		}
+		if left := strings.Join(overlay.LeftPaths(to), " "); left != test.left {
+			t.Errorf("%s, %s: the undo has left %q, want %q", test.steps, test.early, left, test.left)
+		}
+		for range 2 { // the second time must do no harm
+			must(t, b.Restore(to, list))
+		}
+		if got := b.changes(); got != test.want {
+			t.Errorf("%s, %s, %s: %q, want %q", test.steps, test.edited, test.early, got, test.want)
+		}
+		if got := describe(t, b.Dir); test.edited != "" && got != mine || !strings.Contains(got, "mine") && strings.Contains(mine, "mine") {
+			t.Errorf("%s, %s, %s: the directory has\n%s\nwant\n%s", test.steps, test.edited, test.early, got, mine)
+		}
+	}
+}
 
 // TestRestoreBase checks a change of which something stayed in the session after it was
 // applied. After the undo it is a change of the restored file, and not a conflict.

@@ -28,8 +28,9 @@ type session interface {
 	markApplied(paths, skipped []string) error
 	// discard removes the changes at and below paths.
 	discard(paths []string) error
-	// restore takes changes back that were applied and undone. They are in from.
-	restore(from *tree, list []PathChange) error
+	// restore takes changes back that were applied and undone. They are in from. isChanged
+	// reports whether somebody changed what the undo has restored at the path of one.
+	restore(from *tree, list []PathChange, isChanged func(name string) bool) error
 }
 
 // openSession opens the store of a session and locks it. how is the operation of flock.

@@ -76,7 +76,7 @@ func (o Overlay) PreviewUndo(changes []PathChange, visit func(now, then State) e
 	if o.IsFinal() {
 		return ErrCannotUndo
 	}
-	moves, err := readMoves(o.Store)
+	moves, err := readMoves(o.Store, movesName)
 	if err != nil {
 		return err
 	}

@@ -3,10 +3,12 @@ package overlay
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -125,7 +127,8 @@ func (a *applier) ctime(name string, st unix.Stat_t) int64 {
 }
 
 // UndoApply reverts an applied overlay as AbortApply does. Afterwards the overlays that
-// were applied to the same directory before it can be undone.
+// were applied to the same directory before it can be undone. Moves whose files somebody
+// changed stay in the list of moves, with their old files.
 func UndoApply(o Overlay, older []Overlay) error {
 	if !o.HasMoves() || o.IsFinal() {
 		return o.AbortApply()
@@ -139,10 +142,9 @@ func UndoApply(o Overlay, older []Overlay) error {
 	if err != nil {
 		return err
 	}
-	stayed := a.abort(moves)
-	var conflict *ConflictError
-	if stayed != nil && !errors.As(stayed, &conflict) {
-		return stayed
+	stayed, err := a.revertUnchanged(moves)
+	if err != nil {
+		return err
 	}
 	list := a.restoredTimes(moves, parents)
 	for _, before := range older {
@@ -154,6 +156,104 @@ func UndoApply(o Overlay, older []Overlay) error {
 		}
 	}
 	return stayed
+}
+
+// revertUnchanged reverts moves, last first, and writes down which ones it has reverted. It
+// lists in a ConflictError those whose files somebody changed after an undo was interrupted.
+func (a *applier) revertUnchanged(moves []move) (stayed, err error) {
+	since, err := readTime(a.Store + "/" + appliedName)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	reverted, err := readMoves(a.Store, revertedName)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	var conflict ConflictError
+	var left []move
+	for _, m := range slices.Backward(moves) {
+		err := error(errReplaced)
+		if st, e := a.dir.stat(m.Path); e != nil || since == 0 || m.NewInode == 0 || st.Ino != m.NewInode || kindOf(st) != Dir || a.isUntouched(m, since) {
+			err = a.revertMove(m)
+		}
+		switch {
+		case errors.Is(err, errReplaced):
+			conflict.Paths, left = append(conflict.Paths, m.Path), append(left, m)
+		case err != nil:
+			return nil, fmt.Errorf("restore %s: %w", m.Path, err)
+		default:
+			reverted = append(reverted, m)
+		}
+	}
+	if err := writeMoves(a.Store, revertedName, reverted); err != nil {
+		return nil, err
+	}
+	if len(left) > 0 {
+		slices.Reverse(left)
+		return &conflict, writeMoves(a.Store, movesName, left)
+	}
+	return nil, a.removeMoves()
+}
+
+// An undoneApply is what UndoApply has done to the directory of an overlay.
+type undoneApply struct {
+	since    int64 // the start of the work on the overlay
+	reverted map[string]move
+	isLeft   func(name string) bool // the move of the path or of a directory above it is not reverted
+}
+
+func readUndone(o Overlay) (u undoneApply, err error) {
+	u.reverted = make(map[string]move)
+	reverted, err := readMoves(o.Store, revertedName)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	} else if err == nil {
+		u.since, err = readTime(o.Store + "/" + clockName)
+	}
+	for _, m := range reverted {
+		u.reverted[m.Path] = m
+	}
+	u.isLeft = matchPaths(LeftPaths(o))
+	return u, err
+}
+
+// isChanged reports whether somebody changed what the undo has restored at a path of the
+// real directory.
+func (u undoneApply) isChanged(real *tree, name string) bool {
+	m, ok := u.reverted[name]
+	if !ok {
+		return false
+	}
+	st, err := real.stat(name)
+	switch {
+	case m.OldInode == 0:
+		return !errors.Is(err, unix.ENOENT) && !errors.Is(err, unix.ENOTDIR)
+	case err != nil || st.Ino != m.OldInode:
+		return true
+	case m.Action == changeMode:
+		return permissions(st) != m.OldMode&0o777
+	case kindOf(st) == Dir:
+		return !(&applier{}).isOlder(real, name, u.since, mtimeOf)
+	}
+	return !m.OldFingerprint.matches(st)
+}
+
+// LeftPaths returns the paths that UndoApply did not revert.
+func LeftPaths(o Overlay) (paths []string) {
+	moves, _ := readMoves(o.Store, movesName)
+	for _, m := range moves {
+		paths = append(paths, m.Path)
+	}
+	return paths
+}
+
+// EndUndo forgets what UndoApply has reverted, so that the rest can be undone later.
+func EndUndo(o Overlay) error {
+	err := os.Remove(o.Store + "/" + revertedName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // unchangedParents returns the directories around the moves that nobody else has changed
@@ -201,15 +301,7 @@ func (a *applier) restoredTimes(moves []move, parents []dirBefore) (list []resto
 
 // addRestored adds the times of paths that matter for the undo of the overlay.
 func addRestored(o Overlay, list []restoredTime) error {
-	moves, err := readMoves(o.Store)
-	if err != nil {
-		return err
-	}
-	var paths []string
-	for _, m := range moves {
-		paths = append(paths, m.Path)
-	}
-	isMoved, around := matchPaths(paths), map[string]bool{}
+	isMoved, around := matchPaths(LeftPaths(o)), map[string]bool{}
 	for _, d := range readBefore(o.Store).Parents {
 		around[d.Path] = true
 	}

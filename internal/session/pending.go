@@ -85,7 +85,15 @@ func (l pendingChanges) recover() (r Recovery, err error) {
 		notes = append(notes, "golem was killed while it applied changes, and has now applied the rest, except for files that changed since; golem undo undoes them")
 	}
 	if done.Undone > 0 {
-		notes = append(notes, "golem was killed while it undid changes, and has now undone the rest, except for files that changed since")
+		note := "golem was killed while it undid changes, and has now undone the rest"
+		if len(done.Left) > 0 {
+			note += ", except for " + visible.Count(len(done.Left), "file") + " that changed since: " + sandbox.Shown(jail.Outside(done.Left[0]))
+			if len(done.Left) > 1 {
+				note += ", …"
+			}
+			note += "; golem undo --list lists them"
+		}
+		notes = append(notes, note)
 	}
 	if done.Reverted > 0 {
 		notes = append(notes, "golem was killed before it had applied any change, and nothing is applied now; golem diff shows the changes")

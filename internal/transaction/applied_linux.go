@@ -131,7 +131,7 @@ func (a *AppliedTransaction) Undo(o *Overlays) (clash []string, err error) {
 	case err != nil && isUndoing(a.record.dir):
 		return nil, &sandbox.Error{Op: "undo", Code: sandbox.ErrInternal, Hint: jail.Plain(err) + "; a part of it is undone, and golem undoes the rest when it is started next"}
 	case len(stayed) > 0:
-		return nil, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed during the undo, and left as it is: " + sandbox.Shown(jail.Outside(stayed[0])) + fmt.Sprintf("; %d such files, everything else is undone", len(stayed))}
+		return nil, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed during the undo, and left as it is: " + sandbox.Shown(jail.Outside(stayed[0])) + fmt.Sprintf("; %d such files, everything else is undone; golem undo --list lists them", len(stayed))}
 	}
 	return clash, err
 }

@@ -154,8 +154,8 @@ func (st *store) recover(dir string) (done Recovered, err error) {
 	}
 	switch {
 	case isUndoing(dir):
-		_, err := st.undo(w, nil)
-		return Recovered{Undone: 1}, err
+		left, err := st.undo(w, nil)
+		return Recovered{Undone: 1, Left: left}, err
 	case strings.HasPrefix(filepath.Base(dir), appliedPrefix):
 		return done, errors.Join(w.undecide(), st.remove(w)) // golem has forgotten it
 	case !w.isDecided():

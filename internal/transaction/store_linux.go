@@ -315,7 +315,7 @@ func (st *store) remember(w *record) error {
 }
 
 // undo undoes a whole record and removes it. It returns the names of files that changed
-// meanwhile, and keeps those files.
+// meanwhile, and keeps those files. The record then stays, with their changes only.
 func (st *store) undo(w *record, o *Overlays) (stayed []string, err error) {
 	if stayed, err = st.eachWith(w, request{Do: undoRecord, Older: st.older(filepath.Base(w.dir))}); err != nil {
 		return nil, err
@@ -323,10 +323,48 @@ func (st *store) undo(w *record, o *Overlays) (stayed []string, err error) {
 	if err := st.restore(w, o); err != nil {
 		return nil, err
 	}
+	if len(stayed) > 0 {
+		return stayed, w.keepLeft()
+	}
 	if err := st.unlink(filepath.Base(w.dir)); err != nil {
 		return nil, err
 	}
-	return stayed, errors.Join(w.undecide(), st.remove(w))
+	return nil, errors.Join(w.undecide(), st.remove(w))
+}
+
+// keepLeft makes a record of which a part is undone one of the other part.
+func (w *record) keepLeft() error {
+	for i, l := range w.layers {
+		paths := overlay.LeftPaths(l)
+		if i < len(w.picked) && len(w.picked[i]) > 0 {
+			w.picked[i] = paths
+		}
+		list, err := readChanges(l)
+		if err != nil {
+			return err
+		}
+		set := make(map[string]bool)
+		for _, p := range paths {
+			set[p] = true
+		}
+		isLeft := overlay.AtOrBelow(func(name string) bool { return set[name] })
+		list = slices.DeleteFunc(list, func(c overlay.PathChange) bool { return !isLeft(c.Path) })
+		if len(list) > 0 {
+			err = writeChanges(l, list)
+		} else if err = os.Remove(filepath.Join(l.Store, changesName)); errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		if err = errors.Join(err, overlay.EndUndo(l)); err != nil {
+			return err
+		}
+	}
+	if err := w.describe(); err != nil {
+		return err
+	}
+	if err := os.Remove(filepath.Join(w.dir, undoingName)); err != nil {
+		return err
+	}
+	return durable.SyncDir(w.dir)
 }
 
 // restore puts the undone changes of a record back into the session that they came from,

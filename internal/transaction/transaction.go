@@ -53,6 +53,7 @@ type Result struct {
 type Recovered struct {
 	Applied  int      // transactions that are now applied
 	Undone   int      // transactions that are now undone
+	Left     []string // names for commands of files that changed since, so that their changes are not undone
 	Reverted int      // transactions of which nothing is applied now: golem was killed before it had decided to apply them
 	Broken   []Broken // transactions that golem could neither complete nor revert
 }
@@ -65,5 +66,6 @@ type Broken struct {
 
 func (r *Recovered) add(other Recovered) {
 	r.Applied, r.Undone, r.Reverted = r.Applied+other.Applied, r.Undone+other.Undone, r.Reverted+other.Reverted
+	r.Left = append(r.Left, other.Left...)
 	r.Broken = append(r.Broken, other.Broken...)
 }
