@@ -73,7 +73,7 @@ func (c *copyFixture) apply() (undo func()) {
 	must(c.t, c.MarkApplied(paths, nil))
 	return func() {
 		c.t.Helper()
-		must(c.t, to.Undo())
+		must(c.t, overlay.UndoApply(to, nil))
 		must(c.t, c.Restore(to, picked))
 	}
 }
