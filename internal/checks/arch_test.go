@@ -93,14 +93,15 @@ var layers = []layer{
 	{"internal/run", 6, "the loop of a run: model, calls, delegation, budgets, resume"},
 	{"internal/telemetry", 7, "spans of OpenTelemetry for runs, workers, answers and calls, without their content"},
 	{"internal/choice", 7, "the hunks and files that the user chooses among the changes of a session"},
-	{"internal/program", 7, "opens a project and connects its parts"},
-	{"internal/hub/node", 8, "does the jobs of a hub on this machine"},
-	{"internal/evaluation", 8, "runs the cases of a program and compares the runs with what the user expects"},
-	{"internal/inbox", 8, "collects what waits for the user, for every front"},
-	{"internal/front/*", 9, "the ways in: command line, MCP server, browser"},
-	{"cmd/golem", 10, "main"},
-	{"cmd/golem-hub", 10, "main of golem-hub"},
-	{"internal/checks", 11, "checks the architecture, the documents and the releases; it has only tests"},
+	{"internal/storage", 7, "what golem keeps for a program: sessions, runs, approvals, journal; list, find, remove, measure"},
+	{"internal/program", 8, "opens a project and connects its parts"},
+	{"internal/hub/node", 9, "does the jobs of a hub on this machine"},
+	{"internal/evaluation", 9, "runs the cases of a program and compares the runs with what the user expects"},
+	{"internal/inbox", 9, "collects what waits for the user, for every front"},
+	{"internal/front/*", 10, "the ways in: command line, MCP server, browser"},
+	{"cmd/golem", 11, "main"},
+	{"cmd/golem-hub", 11, "main of golem-hub"},
+	{"internal/checks", 12, "checks the architecture, the documents and the releases; it has only tests"},
 }
 
 // sideways lists the imports within one layer that are allowed.

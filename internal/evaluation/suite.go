@@ -176,11 +176,11 @@ func (s *Suite) tryCase(ctx context.Context, c Case, r *Result) (err error) {
 		return err
 	}
 	observed := Observed{Outcome: outcome, Called: calls.called, Refused: calls.refused}
-	review, err := p.Sessions().Review(one, nil, false)
+	review, err := p.Storage.Sessions.Review(one, nil, false)
 	if err != nil {
 		return err
 	}
-	contents, err := p.Sessions().OpenContents(one)
+	contents, err := p.Storage.Sessions.OpenContents(one)
 	if err != nil {
 		return err
 	}
@@ -213,7 +213,7 @@ func (s *Suite) remove(p *program.Program, one *session.Session) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for until := s.Now().Add(removePatience); ; <-tick.C {
-		err := p.RemoveSession(one, s.Secrets)
+		err := p.Storage.RemoveSession(one, s.Secrets)
 		if !errors.Is(err, transaction.ErrBusy) || s.Now().After(until) {
 			return err
 		}

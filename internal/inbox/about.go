@@ -7,6 +7,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/storage"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -17,7 +18,7 @@ type About struct {
 	ID      string               `json:"id"`
 	What    string               `json:"what,omitempty"`  // the program or the input that started it
 	Input   string               `json:"input,omitempty"` // the first line of the input of its first run
-	State   program.SessionState `json:"state"`
+	State   storage.SessionState `json:"state"`
 	Started time.Time            `json:"started"`
 	Used    time.Time            `json:"used"`
 	Mounts  []AboutMount         `json:"mounts"`
@@ -56,7 +57,7 @@ func OpenSession(o program.Options, key, id string) (Session, error) {
 	if err != nil {
 		return Session{}, err
 	}
-	list, err := p.Sessions().List()
+	list, err := p.Storage.Sessions.List()
 	if err != nil {
 		return Session{}, err
 	}
@@ -77,14 +78,14 @@ func OpenSession(o program.Options, key, id string) (Session, error) {
 
 // About describes the session.
 func (s Session) About() (About, error) {
-	a := About{Program: Key(s.Program), ID: s.ID, What: s.What(), Started: s.Started, Used: s.LastUsed, Copy: s.Copy, State: program.StateOf(s.Program, s.Session)}
+	a := About{Program: Key(s.Program), ID: s.ID, What: s.What(), Started: s.Started, Used: s.LastUsed, Copy: s.Copy, State: s.Program.Storage.StateOf(s.Session)}
 	for _, m := range s.Program.Project.Mounts {
 		a.Mounts = append(a.Mounts, AboutMount{visible.Text(m.RealHostDir()), visible.Text(m.Target), m.Mode})
 	}
 	if data, err := os.ReadFile(s.TaintFile()); err == nil {
 		a.Taint = visible.Line(strings.TrimSpace(string(data)), maxTitle)
 	}
-	sum, err := s.Program.Runs().Summary(s.Session)
+	sum, err := s.Program.Storage.Runs().Summary(s.Session)
 	a.Input, a.HasRun = visible.Line(sum.Input, maxTitle), sum.HasRun
 	for _, u := range sum.Uses {
 		use := WorkerUse{sandbox.Shown(u.Worker), sandbox.Shown(u.Model), u.Turns, u.Tokens, u.Cost, u.Unpriced}

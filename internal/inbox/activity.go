@@ -16,6 +16,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/run"
+	"github.com/golem-forge/golem/internal/storage"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -69,7 +70,7 @@ type sample struct {
 // Activities returns the sessions that a golem works in now, the one that works longest
 // first, and then those whose run is not finished.
 func (w *Watcher) Activities(ctx context.Context) ([]Activity, error) {
-	known, err := program.KnownPrograms(w.Options)
+	known, err := storage.KnownPrograms(w.Options.StateBase())
 	if err != nil {
 		return nil, err
 	}
@@ -116,8 +117,8 @@ func (w *Watcher) complete(list []Activity) []Activity {
 	}
 	w.addUsage(list, jail.ReadUsage(processes))
 	slices.SortStableFunc(list, func(a, b Activity) int {
-		if (a.State == program.SessionRunning) != (b.State == program.SessionRunning) {
-			return map[bool]int{true: -1, false: 1}[a.State == program.SessionRunning]
+		if (a.State == storage.SessionRunning) != (b.State == storage.SessionRunning) {
+			return map[bool]int{true: -1, false: 1}[a.State == storage.SessionRunning]
 		}
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID))
 	})
@@ -126,8 +127,8 @@ func (w *Watcher) complete(list []Activity) []Activity {
 
 // activity returns what happens in a session. ok is false if nothing does.
 func (w *Watcher) activity(s Session, dir string) (a Activity, ok bool) {
-	process, isRun := program.ProcessOf(s.Program, s.Session)
-	running := process > 0 || program.IsRunning(s.Program, s.Session)
+	process, isRun := s.Program.Storage.ProcessOf(s.Session)
+	running := process > 0 || s.Program.Storage.IsRunning(s.Session)
 	if !running && (w.Options.Now().Sub(s.LastUsed) > resumable || !s.isUnfinished()) {
 		return a, false
 	}
@@ -136,7 +137,7 @@ func (w *Watcher) activity(s Session, dir string) (a Activity, ok bool) {
 		return a, false
 	}
 	if running {
-		about.State = program.SessionRunning
+		about.State = storage.SessionRunning
 	}
 	a = Activity{About: about, Directory: visible.Text(dir), Process: process, Since: s.LastUsed, Load: -1}
 	if h, ok := s.Holder(); ok && running {
@@ -165,15 +166,15 @@ func (r *Reader) WaitingIn(s Session) (items []Item) {
 
 // waiting returns the calls of the session that wait for the user.
 func (s Session) waiting() (list []Call) {
-	if !s.Program.HasState() {
+	if !s.Program.Storage.Exists() {
 		return nil
 	}
-	r, err := s.Program.OpenRecords()
+	r, err := s.Program.Storage.OpenRecords()
 	if err != nil {
 		return nil
 	}
 	defer r.Close()
-	all, err := r.Waiting(s.Program.Sessions())
+	all, err := r.Waiting(s.Program.Storage.Sessions)
 	if err != nil {
 		return nil
 	}
@@ -187,33 +188,33 @@ func (s Session) waiting() (list []Call) {
 
 // HasRun reports whether a worker was run in the session.
 func (s Session) HasRun() bool {
-	begin, err := s.Program.Runs().Begin(s.Session)
+	begin, err := s.Program.Storage.Runs().Begin(s.Session)
 	return err == nil && begin.Worker != ""
 }
 
 // isUnfinished reports whether the session has a run that is not finished.
 func (s Session) isUnfinished() bool {
-	end, err := s.Program.Runs().End(s.Session)
+	end, err := s.Program.Storage.Runs().End(s.Session)
 	return err == nil && end != run.Finished && s.HasRun()
 }
 
 // isPaused reports whether the session has a run that waits for an approval, or can continue
 // after one. Runs.IsPaused would read all sessions to find this one.
 func (s Session) isPaused() bool {
-	end, err := s.Program.Runs().End(s.Session)
+	end, err := s.Program.Storage.Runs().End(s.Session)
 	return err == nil && end == run.Paused
 }
 
 // CanResume reports whether the session has a run that neither works nor is finished, and
 // none of its calls waits for the user.
 func (s Session) CanResume() bool {
-	return s.isUnfinished() && !program.IsRunning(s.Program, s.Session) && !slices.ContainsFunc(s.waiting(), func(c Call) bool { return c.Tool != tool.ConnectTool })
+	return s.isUnfinished() && !s.Program.Storage.IsRunning(s.Session) && !slices.ContainsFunc(s.waiting(), func(c Call) bool { return c.Tool != tool.ConnectTool })
 }
 
 // lastConnections returns the last connections of the session, the newest first, and how
 // many of its connections are open.
 func (s Session) lastConnections() (list []Event, open int) {
-	folder, err := s.Program.OpenJournal()
+	folder, err := s.Program.Storage.OpenJournal()
 	if err != nil || folder == nil {
 		return nil, 0
 	}
@@ -267,11 +268,11 @@ func (w *Watcher) addUsage(list []Activity, all map[int]jail.Usage) {
 // Stop asks the golem that works in the session to end. A run ends after its current call,
 // or at once with now. A command of golem exec ends at once.
 func (s Session) Stop(now bool) (what string, err error) {
-	process, isRun := program.ProcessOf(s.Program, s.Session)
+	process, isRun := s.Program.Storage.ProcessOf(s.Session)
 	fail := func(hint string) error {
 		return &sandbox.Error{Op: "stop", Path: s.ID, Code: sandbox.ErrNotFound, Hint: hint}
 	}
-	if process == 0 && program.IsRunning(s.Program, s.Session) {
+	if process == 0 && s.Program.Storage.IsRunning(s.Session) {
 		return "", fail("this system does not show which process works in it; press Ctrl-C in its terminal")
 	}
 	if process == 0 {
@@ -282,7 +283,7 @@ func (s Session) Stop(now bool) (what string, err error) {
 		return "", fail("no golem works in it now")
 	}
 	defer p.Release()
-	if again, _ := program.ProcessOf(s.Program, s.Session); again != process { // the process has ended, and another may have its id
+	if again, _ := s.Program.Storage.ProcessOf(s.Session); again != process { // the process has ended, and another may have its id
 		return "", fail("no golem works in it now")
 	}
 	signal, what := os.Signal(syscall.SIGTERM), "golem ends what runs in session "+s.ID
@@ -299,7 +300,7 @@ func (s Session) Stop(now bool) (what string, err error) {
 // writes, or the output of a command. ok is false if there is nothing to show.
 func (s Session) Now() (e Event, ok bool) {
 	title, text := run.ReadNow(s.NowFile())
-	if title == "" || !program.IsRunning(s.Program, s.Session) {
+	if title == "" || !s.Program.Storage.IsRunning(s.Session) {
 		return e, false
 	}
 	e = Event{Kind: EventNote, Title: visible.Line(title, maxTitle)}

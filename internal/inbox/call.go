@@ -13,7 +13,7 @@ func ReadCall(o program.Options, key, id string) (Call, tool.Request, error) {
 	if err != nil {
 		return Call{}, tool.Request{}, err
 	}
-	records, err := p.OpenRecords()
+	records, err := p.Storage.OpenRecords()
 	if err != nil {
 		return Call{}, tool.Request{}, err
 	}
@@ -32,7 +32,7 @@ func ReadCall(o program.Options, key, id string) (Call, tool.Request, error) {
 // AnswerCall answers a call that waits. The reply counts only for the content that was
 // shown: it is refused if the call has another digest now.
 func AnswerCall(c Call, shown tool.Request, reply approval.Reply, secrets []string) error {
-	records, err := c.Program.OpenRecords()
+	records, err := c.Program.Storage.OpenRecords()
 	if err != nil {
 		return err
 	}
@@ -53,10 +53,10 @@ func AnswerCall(c Call, shown tool.Request, reply approval.Reply, secrets []stri
 
 // StagedItems returns the staged commits of a program, the riskiest first.
 func StagedItems(p *program.Program) ([]Item, error) {
-	if !p.HasState() {
+	if !p.Storage.Exists() {
 		return nil, nil
 	}
-	records, err := p.OpenRecords()
+	records, err := p.Storage.OpenRecords()
 	if err != nil {
 		return nil, err
 	}

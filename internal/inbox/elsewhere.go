@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/storage"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -20,7 +21,7 @@ type WaitingPlace struct {
 // paused, except the directory of the options. It skips directories that it cannot read:
 // it serves hints only.
 func WaitingElsewhere(o program.Options) []WaitingPlace {
-	known, err := program.KnownPrograms(o)
+	known, err := storage.KnownPrograms(o.StateBase())
 	if err != nil {
 		return nil
 	}
@@ -52,15 +53,15 @@ func WaitingElsewhere(o program.Options) []WaitingPlace {
 
 // add adds the calls that wait in a program, and its paused runs.
 func (w *WaitingPlace) add(p *program.Program) {
-	if !p.HasState() {
+	if !p.Storage.Exists() {
 		return
 	}
-	r, err := p.OpenRecords()
+	r, err := p.Storage.OpenRecords()
 	if err != nil {
 		return
 	}
 	defer r.Close()
-	pending, err := r.Pending(p.Sessions())
+	pending, err := r.Pending(p.Storage.Sessions)
 	if err != nil {
 		return
 	}
@@ -68,7 +69,7 @@ func (w *WaitingPlace) add(p *program.Program) {
 		if one.Answer == nil {
 			w.Calls = append(w.Calls, one.ID)
 		}
-		if !slices.Contains(w.Paused, one.Session) && p.Runs().IsPaused(one.Session) {
+		if !slices.Contains(w.Paused, one.Session) && p.Storage.Runs().IsPaused(one.Session) {
 			w.Paused = append(w.Paused, one.Session)
 		}
 	}
@@ -83,7 +84,7 @@ type ChangedPlace struct {
 // ChangedBelow returns the directories below dir whose sessions have changes. It skips
 // directories that it cannot read: it serves hints only.
 func ChangedBelow(o program.Options, dir string) (list []ChangedPlace) {
-	known, err := program.KnownPrograms(o)
+	known, err := storage.KnownPrograms(o.StateBase())
 	if err != nil {
 		return nil
 	}
@@ -99,7 +100,7 @@ func ChangedBelow(o program.Options, dir string) (list []ChangedPlace) {
 		slices.SortStableFunc(all, func(a, b Session) int { return b.LastUsed.Compare(a.LastUsed) })
 		place := ChangedPlace{Directory: k.Directory}
 		for _, s := range all {
-			store := s.Program.Sessions()
+			store := s.Program.Storage.Sessions
 			if has, err := store.HasChanges(s.Session); err == nil && has && !store.HasOnlyTaken(s.Session) {
 				place.Sessions = append(place.Sessions, s.ID)
 			}

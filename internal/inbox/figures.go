@@ -9,6 +9,7 @@ import (
 	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/records"
+	"github.com/golem-forge/golem/internal/storage"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -207,7 +208,7 @@ func (w waitCounter) add(r JournalRecord) {
 
 // addUse adds the tokens and the cost of the sessions that were used in the time.
 func (f *Figures) addUse(o program.Options) error {
-	known, err := program.KnownPrograms(o)
+	known, err := storage.KnownPrograms(o.StateBase())
 	if err != nil {
 		return err
 	}

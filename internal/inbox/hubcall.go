@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/hub"
+	"github.com/golem-forge/golem/internal/inventory"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/records"
 	"github.com/golem-forge/golem/internal/tool"
@@ -163,7 +165,11 @@ func DecideHubCall(ctx context.Context, c *hub.Client, o program.Options, one Hu
 	if err := CheckHubApprover(ctx, c, one); err != nil {
 		return err
 	}
-	r, err := program.OpenHubRecords(o, c.Hub)
+	unseenOff, err := o.UnseenOff()
+	if err != nil {
+		return err
+	}
+	r, err := records.Open(records.Options{State: filepath.Join(o.StateBase(), inventory.HubStateName(c.Hub)), UnseenOff: unseenOff, Now: o.Now})
 	if err != nil {
 		return err
 	}

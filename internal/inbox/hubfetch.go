@@ -38,7 +38,7 @@ func FetchJob(ctx context.Context, c *hub.Client, p *program.Program, id string)
 	if err != nil && sandbox.CodeOf(err) != sandbox.ErrExists {
 		return one, HubError(err)
 	}
-	return one, errors.Join(program.NoteFetched(p, j.ID), err)
+	return one, errors.Join(p.Storage.NoteFetched(j.ID), err)
 }
 
 // readResult reads which files a job has made.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/hub"
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/storage"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -445,20 +446,20 @@ func (w *HubWatcher) isFetched(j hub.Job) bool {
 		return false
 	}
 	return slices.ContainsFunc(w.programs, func(p *program.Program) bool {
-		ids, err := program.FetchedJobs(p)
+		ids, err := p.Storage.FetchedJobs()
 		return err == nil && slices.Contains(ids, j.ID)
 	})
 }
 
 // knownPrograms returns the programs of this machine that golem was used in.
 func knownPrograms(o program.Options) (list []*program.Program) {
-	known, _ := program.KnownPrograms(o)
+	known, _ := storage.KnownPrograms(o.StateBase())
 	for _, k := range known {
 		if k.Directory == "" {
 			continue
 		}
 		o.Dir = string(k.Directory)
-		if p, err := program.Load(o); (err == nil || p != nil && p.Project != nil && program.IsOnlyExcess(err)) && p.Content.Hash != "" && p.State() == k.State {
+		if p, err := program.Load(o); (err == nil || p != nil && p.Project != nil && program.IsOnlyExcess(err)) && p.Content.Hash != "" && p.Storage.Dir() == k.State {
 			list = append(list, p)
 		}
 	}

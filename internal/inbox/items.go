@@ -172,7 +172,7 @@ func (r *Reader) assess(c Call) assessment {
 	if ok {
 		return known
 	}
-	records, err := c.Program.OpenRecords()
+	records, err := c.Program.Storage.OpenRecords()
 	if err != nil {
 		return assessment{High, []string{"golem cannot read it: " + firstLine(err)}}
 	}
@@ -319,7 +319,7 @@ func changesItem(c Changes, dir string) Item {
 
 // read returns a staged commit, nil if golem cannot read it.
 func (c Commit) read() *clearance.StagedCommit {
-	records, err := c.Program.OpenRecords()
+	records, err := c.Program.Storage.OpenRecords()
 	if err != nil {
 		return nil
 	}

@@ -130,7 +130,7 @@ func TestItems(t *testing.T) {
 			t.Errorf("title %q", item.Title)
 		}
 		opened, err := OpenProgram(r.Options, item.Program)
-		if err != nil || opened.State() != p.State() {
+		if err != nil || opened.Storage.Dir() != p.Storage.Dir() {
 			t.Errorf("OpenProgram: %v", err)
 		}
 	}

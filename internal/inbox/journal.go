@@ -52,7 +52,7 @@ func ReadJournals(o program.Options, key string, f audit.Filter, last int) (list
 
 // eachJournal opens the journal of the program with a key, or each if it is "".
 func eachJournal(o program.Options, key string, yield func(inventory.Journal, *state.Dir, error)) error {
-	journals, err := program.Journals(o)
+	journals, err := inventory.Journals(o.StateBase())
 	for _, j := range journals {
 		if key != "" && filepath.Base(string(j.State)) != key {
 			continue
@@ -68,7 +68,7 @@ func eachJournal(o program.Options, key string, yield func(inventory.Journal, *s
 
 // OpenJournal opens the journal of the program or hub with a key.
 func OpenJournal(o program.Options, key string) (folder *state.Dir, err error) {
-	journals, err := program.Journals(o)
+	journals, err := inventory.Journals(o.StateBase())
 	for _, j := range journals {
 		if filepath.Base(string(j.State)) == key {
 			return state.Open(string(j.State))
@@ -89,7 +89,7 @@ func IsHubKey(key string) bool { return strings.HasSuffix(key, inventory.HubSuff
 // HubDecision returns the records of the user's decision at a hub with the id of a call, and the
 // directory of their journal. The directory is nil if there are none.
 func HubDecision(o program.Options, id string) (*state.Dir, []audit.Record, error) {
-	journals, err := program.Journals(o)
+	journals, err := inventory.Journals(o.StateBase())
 	for _, j := range journals {
 		if !IsHubKey(filepath.Base(string(j.State))) {
 			continue

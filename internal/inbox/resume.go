@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/storage"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -86,7 +86,7 @@ func (w *Watcher) ItemsAndActivities(ctx context.Context) ([]Item, []Problem, er
 		isRun := func(i Item) bool { return i.Kind == KindRun && i.Session == a.ID && i.Program == a.Program }
 		item := Item{Kind: KindRunning, Program: a.Program, Directory: a.Directory, ID: a.ID, Session: a.ID, Who: cmp.Or(a.Input, a.Command, a.What), Since: a.Since}
 		switch {
-		case a.State == program.SessionRunning:
+		case a.State == storage.SessionRunning:
 			item.Title = cmp.Or(a.Doing, a.Input, a.Command, "works")
 			if a.Usage != nil {
 				item.Title += fmt.Sprintf(" (%d MB)", a.Usage.Memory>>20)

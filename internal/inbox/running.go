@@ -27,7 +27,7 @@ func RunningSessions(all []Session) (list []RunningSession) {
 
 // Holder returns the golem that works on the session now. ok is false if there is none.
 func (s Session) Holder() (h transaction.Holder, ok bool) {
-	if h, ok = s.Program.Sessions().Holder(s.Session); ok {
+	if h, ok = s.Program.Storage.Sessions.Holder(s.Session); ok {
 		h.Command = cmp.Or(visible.Line(filepath.Base(cmp.Or(h.Command, s.Command, "golem")), maxWhat), "golem")
 	}
 	return h, ok

@@ -25,12 +25,12 @@ func (s Session) What() string {
 	if s.Command != "" {
 		return visible.Line(filepath.Base(s.Command), maxWhat)
 	}
-	return visible.Line(s.Program.Runs().FirstInput(s.Session), maxWhat)
+	return visible.Line(s.Program.Storage.Runs().FirstInput(s.Session), maxWhat)
 }
 
 // ProgramSessions returns the sessions of a program.
 func ProgramSessions(p *program.Program) (all []Session, err error) {
-	list, err := p.Sessions().List()
+	list, err := p.Storage.Sessions.List()
 	for _, s := range list {
 		all = append(all, Session{s, p})
 	}
@@ -45,7 +45,7 @@ func BareSessions(o program.Options, dir string) ([]Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	list, err := none.Sessions().List()
+	list, err := none.Storage.Sessions.List()
 	if err != nil {
 		return nil, err
 	}

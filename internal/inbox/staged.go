@@ -15,7 +15,7 @@ import (
 // ReadStaged lets the scanners look at a staged commit of a program, and returns it with what
 // they found. It calls git_diff as the user, so the journal has a record of it.
 func ReadStaged(ctx context.Context, p *program.Program, id string, secrets []string) (*clearance.StagedCommit, *git.Look, error) {
-	records, err := p.OpenRecords()
+	records, err := p.Storage.OpenRecords()
 	if err != nil {
 		return nil, nil, err
 	}

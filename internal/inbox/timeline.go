@@ -73,15 +73,15 @@ type runEvents struct {
 func (t *Timelines) read(s Session) ([]Event, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	key := string(s.Program.State()) + "/" + s.ID
+	key := string(s.Program.Storage.Dir()) + "/" + s.ID
 	one := t.all[key]
 	if one == nil {
 		one = &runEvents{next: 1, tools: make(map[string]string)}
 	}
-	n, err := s.Program.Runs().Entries(s.Session, one.next, one.add)
+	n, err := s.Program.Storage.Runs().Entries(s.Session, one.next, one.add)
 	if err == nil && n+1 < one.next { // another log is there
 		one = &runEvents{next: 1, tools: make(map[string]string)}
-		_, err = s.Program.Runs().Entries(s.Session, one.next, one.add)
+		_, err = s.Program.Storage.Runs().Entries(s.Session, one.next, one.add)
 	}
 	if t.all == nil || len(t.all) >= maxTimelines && t.all[key] == nil {
 		t.all = make(map[string]*runEvents)
@@ -109,7 +109,7 @@ func (t *Timelines) Of(s Session) ([]Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	folder, err := s.Program.OpenJournal()
+	folder, err := s.Program.Storage.OpenJournal()
 	if err != nil || folder == nil {
 		return list, err
 	}

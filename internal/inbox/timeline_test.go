@@ -11,6 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/internal/state/statetest"
+	"github.com/golem-forge/golem/internal/storage"
 )
 
 // TestTimelines checks that golem reads only what was appended to the log of a run, and
@@ -20,15 +21,15 @@ func TestTimelines(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "golem-forge.config.yaml"), []byte("sandbox:\n  mounts:\n    - {source: ., target: /docs, mode: ro}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	p, err := program.Load(program.Options{Dir: dir, State: t.TempDir(), Now: time.Now, Histories: &program.Histories{}})
+	p, err := program.Load(program.Options{Dir: dir, State: t.TempDir(), Now: time.Now, Histories: &storage.Histories{}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := filepath.Join(string(p.State()), "sessions", "abcdef")
+	at := filepath.Join(string(p.Storage.Dir()), "sessions", "abcdef")
 	var all Timelines
 	check := func(what, want string) {
 		t.Helper()
-		one, err := p.Sessions().Find("abcdef")
+		one, err := p.Storage.Sessions.Find("abcdef")
 		if err != nil {
 			t.Fatal(err)
 		}

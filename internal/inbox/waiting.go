@@ -13,6 +13,7 @@ import (
 	"github.com/golem-forge/golem/internal/inventory"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/storage"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -67,7 +68,7 @@ func Collect(ctx context.Context, all []Session, p *program.Program, most int) (
 	var w Waiting
 	programs := make(map[string]*program.Program) // by state directory
 	for _, s := range all {
-		programs[string(s.Program.State())] = s.Program
+		programs[string(s.Program.Storage.Dir())] = s.Program
 		if most > 0 && len(w.Sessions) == most {
 			w.Older++
 			continue
@@ -76,7 +77,7 @@ func Collect(ctx context.Context, all []Session, p *program.Program, most int) (
 		if err != nil {
 			return w, err
 		}
-		if c.Count == 0 && c.Problem == "" && s.Program.Sessions().IsTaken(s.Session, c.Review) {
+		if c.Count == 0 && c.Problem == "" && s.Program.Storage.Sessions.IsTaken(s.Session, c.Review) {
 			continue
 		}
 		if r := c.Review; len(r.Files) > 0 || r.Unfit != "" || len(r.Others) > 0 || c.Count > 0 || c.Problem != "" {
@@ -84,10 +85,10 @@ func Collect(ctx context.Context, all []Session, p *program.Program, most int) (
 		}
 	}
 	if p != nil {
-		programs[string(p.State())] = p
+		programs[string(p.Storage.Dir())] = p
 	}
 	for _, p := range programs {
-		if !p.HasState() {
+		if !p.Storage.Exists() {
 			continue
 		}
 		if err := w.addRecords(p); err != nil {
@@ -99,7 +100,7 @@ func Collect(ctx context.Context, all []Session, p *program.Program, most int) (
 }
 
 func changesOf(ctx context.Context, s Session) (Changes, error) {
-	r, err := s.Program.Sessions().Review(s.Session, nil, false)
+	r, err := s.Program.Storage.Sessions.Review(s.Session, nil, false)
 	if err != nil {
 		return Changes{}, err
 	}
@@ -116,12 +117,12 @@ func changesOf(ctx context.Context, s Session) (Changes, error) {
 
 // addRecords adds the calls and commits of a program that wait.
 func (w *Waiting) addRecords(p *program.Program) error {
-	r, err := p.OpenRecords()
+	r, err := p.Storage.OpenRecords()
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	pending, err := r.Pending(p.Sessions())
+	pending, err := r.Pending(p.Storage.Sessions)
 	if err != nil {
 		return err
 	}
@@ -133,7 +134,7 @@ func (w *Waiting) addRecords(p *program.Program) error {
 		}
 	}
 	for _, one := range pending {
-		if one.Answer != nil && !open[one.Session] && !slices.Contains(w.Ready, one.Session) && p.Runs().IsPaused(one.Session) {
+		if one.Answer != nil && !open[one.Session] && !slices.Contains(w.Ready, one.Session) && p.Storage.Runs().IsPaused(one.Session) {
 			w.Ready = append(w.Ready, one.Session)
 		}
 	}
@@ -163,7 +164,7 @@ func Directories(ctx context.Context, o program.Options, most int) ([]Directory,
 // directories is Directories. With runs it also finds the paused runs, for which it reads the
 // logs of all runs. It calls visit, if it is not nil, with each session.
 func directories(ctx context.Context, o program.Options, most int, runs bool, visit func(s Session, dir string)) ([]Directory, error) {
-	known, err := program.KnownPrograms(o)
+	known, err := storage.KnownPrograms(o.StateBase())
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +215,7 @@ func directoryOf(ctx context.Context, o program.Options, k inventory.Known, most
 
 // OpenProgram opens the program whose state directory has a name, as [Key] returns it.
 func OpenProgram(o program.Options, key string) (*program.Program, error) {
-	known, err := program.KnownPrograms(o)
+	known, err := storage.KnownPrograms(o.StateBase())
 	if err != nil {
 		return nil, err
 	}
@@ -225,12 +226,12 @@ func OpenProgram(o program.Options, key string) (*program.Program, error) {
 		o.Dir = string(k.Directory)
 		p, err := program.Load(o)
 		if err == nil || p != nil && p.Project != nil && program.IsOnlyExcess(err) {
-			if p.State() == k.State {
+			if p.Storage.Dir() == k.State {
 				return p, nil
 			}
 		}
 		bare, wrong := program.LoadMounts(o, nil)
-		if wrong == nil && bare.State() == k.State {
+		if wrong == nil && bare.Storage.Dir() == k.State {
 			return bare, nil
 		}
 		return nil, cmp.Or(err, wrong)
@@ -239,4 +240,4 @@ func OpenProgram(o program.Options, key string) (*program.Program, error) {
 }
 
 // Key returns the name of a program's state directory, which no other program has.
-func Key(p *program.Program) string { return filepath.Base(string(p.State())) }
+func Key(p *program.Program) string { return filepath.Base(string(p.Storage.Dir())) }

@@ -24,7 +24,7 @@ func TestManySessions(t *testing.T) {
 	}
 	write := func(name, text string) {
 		t.Helper()
-		name = filepath.Join(string(p.State()), name)
+		name = filepath.Join(string(p.Storage.Dir()), name)
 		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -28,6 +28,20 @@ func (o Options) SetConfig(data []byte, key, value string) ([]byte, error) {
 	return project.SetConfig(o.Config, data, o.Home, policyTools(), key, value)
 }
 
+// UnseenOff returns the line of a policy of this machine that does not allow approving what
+// golem did not show, "" for none.
+func (o Options) UnseenOff() (string, error) {
+	c, err := o.ceiling()
+	return unseenOff(c), err
+}
+
+func unseenOff(c project.Ceiling) string {
+	if place, off := c.UnseenOff(); off {
+		return place.String()
+	}
+	return ""
+}
+
 // policyTools returns the names of tools and toolsets that a policy may list.
 func policyTools() []string {
 	names := []string{"exec", "custom", "mcp"}

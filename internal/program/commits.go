@@ -9,10 +9,12 @@ import (
 
 // gitOpener returns a function that opens the private git store of the program.
 func gitOpener(p *Program) func(context.Context) (*git.Store, error) {
-	return func(ctx context.Context) (*git.Store, error) { return p.hostEnv().OpenGit(ctx, p.state) }
+	return func(ctx context.Context) (*git.Store, error) {
+		return p.hostEnv().OpenGit(ctx, p.Storage.Sessions.State)
+	}
 }
 
 // Commits returns a reader of the commits of a session.
 func Commits(p *Program, one *session.Session) *session.Commits {
-	return p.Sessions().Commits(one, gitOpener(p))
+	return p.Storage.Sessions.Commits(one, gitOpener(p))
 }

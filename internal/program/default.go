@@ -34,6 +34,7 @@ func addDefaultWorker(p *Program) error {
 		return err
 	}
 	p.Workers, p.Entry = []*worker.Worker{w}, w
+	p.bindStorage()
 	return nil
 }
 

@@ -22,7 +22,7 @@ func (p *Program) exportTools(clipboard func(context.Context, string) (string, e
 			return "", &sandbox.Error{Op: "export", Code: "blocked", Hint: "a job exports no files to the machine that does it; write them into a mount of the program"}
 		}
 	}
-	s := export.Set{Locate: locate, Copy: clipboard, Scanners: scanners, Own: []sandbox.Host{sandbox.Host(p.options.stateBase())}}
+	s := export.Set{Locate: locate, Copy: clipboard, Scanners: scanners, Own: []sandbox.Host{sandbox.Host(p.Storage.Base)}}
 	for _, m := range p.Project.Mounts {
 		s.Own = append(s.Own, sandbox.Host(m.HostDir()))
 	}

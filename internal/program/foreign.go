@@ -28,7 +28,7 @@ import (
 
 // foreign returns the custom tools and MCP servers of the program.
 func (p *Program) foreign() foreigntools.Tools {
-	return foreigntools.Tools{Workers: p.Workers, Files: p.toolFiles, State: p.state, Reserved: append(toolNames(), "exec"), Now: p.options.Now}
+	return foreigntools.Tools{Workers: p.Workers, Files: p.toolFiles, State: p.Storage.Sessions.State, Reserved: append(toolNames(), "exec"), Now: p.options.Now}
 }
 
 // foreignCommands returns the runner of a foreign program for a gate. The program sees

@@ -165,12 +165,12 @@ func surroundings(t *testing.T, dir string) string {
 // review reads all changes of all sessions, as golem diff does, and returns how many there are.
 func review(t *testing.T, p *program.Program) (n int) {
 	t.Helper()
-	list, err := p.Sessions().List()
+	list, err := p.Storage.Sessions.List()
 	if err != nil {
 		return 0
 	}
 	for _, one := range list {
-		k, err := p.Sessions().Open(one)
+		k, err := p.Storage.Sessions.Open(one)
 		if err != nil {
 			continue
 		}

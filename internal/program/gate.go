@@ -172,7 +172,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	if err != nil {
 		return nil, err
 	}
-	work, err := p.Sessions().OpenWorkspace(session.Options{ID: v.Session, Exec: v.Exec, Run: v.Run, Copy: v.Copy, OnCopy: v.OnCopy, Network: gate.HasNetwork(), SingleCall: v.SingleCall, Isolated: p.plain != nil})
+	work, err := p.Storage.Sessions.OpenWorkspace(session.Options{ID: v.Session, Exec: v.Exec, Run: v.Run, Copy: v.Copy, OnCopy: v.OnCopy, Network: gate.HasNetwork(), SingleCall: v.SingleCall, Isolated: p.plain != nil})
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	if v.Exec != nil {
 		work.FindWorkTrees(files, p.options.Home)
 	}
-	rec, err := p.OpenRecords()
+	rec, err := p.Storage.OpenRecords()
 	if err != nil {
 		return nil, err
 	}
@@ -201,14 +201,14 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 		rec.Session = work.Session.ID
 	}
 	if v.Undo {
-		rec.Session = p.Sessions().UndoSession(undo.OpenStore(p.state))
+		rec.Session = p.Storage.Sessions.UndoSession(undo.OpenStore(p.Storage.Sessions.State))
 	}
 	journal, err := rec.OpenJournal(slices.Concat(v.Secrets, p.foreign().Secrets(p.options.Environ), remoteSecrets(p)))
 	if err != nil {
 		return nil, errors.Join(err, rec.Close())
 	}
 	if work.Session == nil && v.Session == session.New {
-		os.Remove(taintFile(p.state, nil))
+		os.Remove(p.Storage.TaintFile(nil))
 	}
 	writers, err := session.NewWriterList(rec.Folder, rec.Process, files)
 	if err != nil {
@@ -218,7 +218,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	done := new(records.DoneCalls)
 	gate.Journal = records.GateJournal{Journal: journal, Sign: writers.Signer(), Done: done}
 	desk := &approval.Approver{Mode: approval.Mode(p.Project.Approval), ModeIsFlag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), ApproveReads: v.ApproveReads, Store: rec.Approvals,
-		Asker: v.Asker, PendingAsker: v.Beside, Policy: policyHash(p), UnseenOff: UnseenOff(p)}
+		Asker: v.Asker, PendingAsker: v.Beside, Policy: p.Storage.Policy, UnseenOff: p.Storage.UnseenOff}
 	if desk.Now, err = audit.MonotonicClock(rec.Folder, p.options.Now); err != nil {
 		return closed(err)
 	}
@@ -229,7 +229,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 		desk.Session = work.Session.ID
 	}
 	gate.Approver = desk
-	gate.Undo = session.UndoRecorder{Store: undo.OpenStore(p.state), Files: files, Now: p.options.Now}
+	gate.Undo = session.UndoRecorder{Store: undo.OpenStore(p.Storage.Sessions.State), Files: files, Now: p.options.Now}
 	gate.Enter = work.Enter()
 	d := &Gate{Gate: gate, program: p, allFiles: files, work: work, records: rec, journal: journal, writers: writers, done: done, exec: v.Exec, once: v.SingleCall, untrusted: v.Untrusted, opened: p.options.Now(), clipboard: v.Clipboard, onOutput: v.OnOutput, step: step,
 		Session: work.Session, Notes: work.Notes, StartNotes: append(work.StartNotes, network.PresetNotes(p.presets)...)}
@@ -257,7 +257,7 @@ func (d *Gate) newGate(step *calltree.Step, grant policy.Grant, chain []string, 
 	if g.Files, g.Grant.Approvals, err = canonicalRules(g.Files, grant.Approvals); err != nil {
 		return g, nil, nil, err
 	}
-	tracker := d.newTracker(g.Files)
+	tracker := taint.New(taint.Options{Files: g.Files, Project: d.program.Project, Untrusted: d.untrusted, HasOverlays: d.work.HasOverlays(), Marker: d.program.Storage.TaintFile(d.work.Session)})
 	g.Taint, g.Grant = tracker, tracker.RequireNamespaces(g.Grant)
 	hosts := g.Hosts()
 	own := d.work.OwnerOf(g, hosts, "worker", "")
@@ -283,7 +283,7 @@ func (d *Gate) newGate(step *calltree.Step, grant policy.Grant, chain []string, 
 	staging, clearing := d.gitTools(step, g, tracker)
 	sending := d.networks.OwnRequests("api_send", "an approved call", g.Workers)
 	running := append(clearing, run, sending)
-	g.Tools = d.program.unlistTools(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.ShellPlace(own), Start: start, Services: services}, staging, d.program.exportTools(d.clipboard, staging.Scanners, sending), web.Set{Fetcher: d.networks.Fetcher(hosts, chain, tracker.Source)}, d.work.Keeper(d.records.Folder), d.work.Undoer(undo.OpenStore(d.program.state), d.allFiles), d.work.Committer(gitOpener(d.program))))
+	g.Tools = d.program.unlistTools(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.ShellPlace(own), Start: start, Services: services}, staging, d.program.exportTools(d.clipboard, staging.Scanners, sending), web.Set{Fetcher: d.networks.Fetcher(hosts, chain, tracker.Source)}, d.work.Keeper(d.records.Folder), d.work.Undoer(undo.OpenStore(d.program.Storage.Sessions.State), d.allFiles), d.work.Committer(gitOpener(d.program))))
 	unlistServices(g)
 	if d.exec != nil {
 		g.Tools = append(g.Tools, shell.Exec(run))

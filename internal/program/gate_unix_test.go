@@ -113,7 +113,7 @@ func journalOf(t *testing.T, dir, state string) journaled {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder, err := p.OpenJournal()
+	folder, err := p.Storage.OpenJournal()
 	if err != nil {
 		t.Fatal(err)
 	}

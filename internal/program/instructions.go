@@ -133,7 +133,7 @@ func readInstruction(p *Program, file string) (Instruction, error) {
 	}
 	one.Text = string(data)
 	one.content = trust.NewContent(base, data, nil, nil)
-	one.store = trust.Store{State: filepath.Join(p.options.stateBase(), inventory.StateName(dir)+inventory.BareSuffix), Root: dir, Accepted: p.options.Trust, UnseenOff: unseenTrustOff(p), File: "trust-" + base + ".json", Now: p.options.Now}
+	one.store = trust.Store{State: filepath.Join(p.Storage.Base, inventory.StateName(dir)+inventory.BareSuffix), Root: dir, Accepted: p.options.Trust, UnseenOff: unseenTrustOff(p), File: "trust-" + base + ".json", Now: p.options.Now}
 	one.Trusted, err = one.store.IsTrusted(one.content)
 	return one, err
 }

@@ -73,10 +73,10 @@ func RestoreJob(ctx context.Context, dir string, o Options, s Snapshot, get func
 	if err != nil {
 		return nil, err
 	}
-	if err := session.Adopt(p.Sessions()); err != nil || len(s.State) == 0 {
+	if err := session.Adopt(p.Storage.Sessions); err != nil || len(s.State) == 0 {
 		return p, err
 	}
-	records, err := p.OpenRecords() // it notes the new directory
+	records, err := p.Storage.OpenRecords() // it notes the new directory
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +87,7 @@ func RestoreJob(ctx context.Context, dir string, o Options, s Snapshot, get func
 // begins the run if there is none yet. resumed is true if the run continues, and Do then
 // needs no input.
 func OpenOnlyRun(p *Program, j RunOptions) (r *Run, resumed bool, err error) {
-	list, err := p.Sessions().List()
+	list, err := p.Storage.Sessions.List()
 	if err != nil {
 		return nil, false, err
 	}
@@ -96,7 +96,7 @@ func OpenOnlyRun(p *Program, j RunOptions) (r *Run, resumed bool, err error) {
 	case 0:
 	case 1:
 		j.Session = list[0].ID
-		begin, err := p.Runs().Begin(list[0])
+		begin, err := p.Storage.Runs().Begin(list[0])
 		if err != nil {
 			return nil, false, err
 		}
@@ -125,15 +125,15 @@ func (w WaitingRequest) check() error {
 
 // WaitingRequests returns the requests of a program that wait for an answer.
 func WaitingRequests(p *Program) (waiting []WaitingRequest, err error) {
-	if !p.HasState() {
+	if !p.Storage.Exists() {
 		return nil, nil
 	}
-	records, err := p.OpenRecords()
+	records, err := p.Storage.OpenRecords()
 	if err != nil {
 		return nil, err
 	}
 	defer records.Close()
-	list, err := records.Waiting(p.Sessions())
+	list, err := records.Waiting(p.Storage.Sessions)
 	for _, w := range list {
 		one := WaitingRequest{PendingRequest: w}
 		if one.Request, err = records.Approvals.Request(w); err == nil {
@@ -150,7 +150,7 @@ func WaitingRequests(p *Program) (waiting []WaitingRequest, err error) {
 // AnswerRequest answers a waiting request of a program with the reply of a person elsewhere, whom by
 // names. The journal gets it first.
 func AnswerRequest(p *Program, id, by string, reply approval.Reply, secrets []string) error {
-	records, err := p.OpenRecords()
+	records, err := p.Storage.OpenRecords()
 	if err != nil {
 		return err
 	}
@@ -161,10 +161,10 @@ func AnswerRequest(p *Program, id, by string, reply approval.Reply, secrets []st
 // ForgetAnswers removes the answers and remembered rules of a program, after its state came
 // from a machine that may not decide. Its requests wait again.
 func ForgetAnswers(p *Program, secrets []string) error {
-	if !p.HasState() {
+	if !p.Storage.Exists() {
 		return nil
 	}
-	records, err := p.OpenRecords()
+	records, err := p.Storage.OpenRecords()
 	if err != nil {
 		return err
 	}
@@ -178,18 +178,18 @@ func ForgetAnswers(p *Program, secrets []string) error {
 
 // JobTaint returns the untrusted input that a job has read, "" for none.
 func JobTaint(p *Program) string {
-	list, err := p.Sessions().List()
+	list, err := p.Storage.Sessions.List()
 	if err != nil || len(list) != 1 {
 		return ""
 	}
-	return taint.ReadMarker(taintFile(p.state, list[0]))
+	return taint.ReadMarker(p.Storage.TaintFile(list[0]))
 }
 
 // TaintJob marks the session of a job as tainted, if it has one and is not.
 func TaintJob(p *Program, from string) error {
-	list, err := p.Sessions().List()
+	list, err := p.Storage.Sessions.List()
 	if err != nil || len(list) != 1 || from == "" || JobTaint(p) != "" {
 		return err
 	}
-	return durable.WriteFile(taintFile(p.state, list[0]), []byte(from), 0o600)
+	return durable.WriteFile(p.Storage.TaintFile(list[0]), []byte(from), 0o600)
 }

@@ -4,7 +4,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/inventory"
 	"github.com/golem-forge/golem/internal/session"
@@ -46,12 +45,14 @@ func LoadMounts(o Options, folders []session.Mount) (*Program, error) {
 	if root, err = filepath.EvalSymlinks(root); err != nil {
 		return nil, visible.FileError(o.Dir, err)
 	}
-	p := &Program{options: o, root: root, complete: true, mounts: folders, scanBudget: scan.NewBudget()}
-	p.state = filepath.Join(p.options.stateBase(), inventory.StateName(root)+inventory.BareSuffix) // apart from the state of a program in the same directory
-	if err := inventory.Check(p.state); err != nil {
+	p, err := newProgram(o, root, inventory.BareSuffix) // apart from the state of a program in the same directory
+	if err != nil {
 		return nil, err
 	}
-	return p, p.readProject("", nil, append(session.SettingsFor(folders), o.Settings...))
+	p.complete, p.Storage.Sessions.Given = true, folders
+	err = p.readProject("", nil, append(session.SettingsFor(folders), o.Settings...))
+	p.bindStorage()
+	return p, err
 }
 
 // CheckMounts returns an error if a mount shows a directory that no mount may show.
@@ -76,9 +77,6 @@ func CheckMounts(o Options, given []*explain.Mount) error {
 	return nil
 }
 
-// GivenMounts returns the mounts of a program that was loaded by LoadMounts.
-func (p *Program) GivenMounts() []session.Mount { return p.mounts }
-
 // LoadForUndo returns the program whose last changes are undone: p, or the mounts that
 // golem exec was given in its place, if they were changed last. p may be nil.
 func LoadForUndo(o Options, p *Program) (*Program, error) {
@@ -86,21 +84,16 @@ func LoadForUndo(o Options, p *Program) (*Program, error) {
 	if err != nil {
 		return p, err
 	}
-	calls := undo.OpenStore(bare.state)
-	if p != nil && p.Sessions().LastChange(undo.OpenStore(p.state)).After(bare.Sessions().LastChange(calls)) {
+	calls := undo.OpenStore(bare.Storage.Sessions.State)
+	if p != nil && p.Storage.Sessions.LastChange(undo.OpenStore(p.Storage.Sessions.State)).After(bare.Storage.Sessions.LastChange(calls)) {
 		return p, nil
 	}
-	folders, err := bare.Sessions().UndoMounts(calls)
+	folders, err := bare.Storage.Sessions.UndoMounts(calls)
 	if err != nil || len(folders) == 0 {
 		return p, nil
 	}
 	o.Homes, o.Configs = nil, nil // an older golem may have applied changes there
 	return LoadMounts(o, folders)
-}
-
-// UndoSteps returns the changes of the program that can be undone, the last one first.
-func UndoSteps(p *Program) ([]session.UndoStep, error) {
-	return p.Sessions().UndoSteps(undo.OpenStore(p.state))
 }
 
 // LoadSession returns the program that a session without a configuration was started
@@ -111,7 +104,7 @@ func LoadSession(o Options, id string) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := p.Sessions().Find(id)
+	s, err := p.Storage.Sessions.Find(id)
 	if err != nil {
 		return nil, err
 	}

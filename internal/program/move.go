@@ -45,10 +45,10 @@ func (s *Snapshotter) Take(ctx context.Context) (made Snapshot, err error) {
 	if made.Program, err = s.files.Read(ctx, s.program.root); err != nil {
 		return made, fmt.Errorf("the program: %w", err)
 	}
-	if !s.program.HasState() {
+	if !s.program.Storage.Exists() {
 		return made, nil
 	}
-	if made.State, err = s.records.Read(ctx, s.program.state); err != nil {
+	if made.State, err = s.records.Read(ctx, s.program.Storage.Sessions.State); err != nil {
 		return made, fmt.Errorf("the state: %w", err)
 	}
 	return made, nil

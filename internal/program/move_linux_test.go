@@ -242,11 +242,11 @@ func startMoving(t *testing.T, s shelf, hash, point string) (dir string, o run.O
 // reviewMoved returns the changes of the only session of a program. A conflict is an error.
 func reviewMoved(t *testing.T, p *program.Program) (changes []string) {
 	t.Helper()
-	list, err := p.Sessions().List()
+	list, err := p.Storage.Sessions.List()
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%d sessions, %v", len(list), err)
 	}
-	k, err := p.Sessions().Open(list[0])
+	k, err := p.Storage.Sessions.Open(list[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +268,7 @@ func reviewMoved(t *testing.T, p *program.Program) (changes []string) {
 // checkMoved checks the journal of a program, and that golem knows where it is.
 func checkMoved(t *testing.T, p *program.Program) {
 	t.Helper()
-	folder, err := p.OpenJournal()
+	folder, err := p.Storage.OpenJournal()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +276,7 @@ func checkMoved(t *testing.T, p *program.Program) {
 	if report, err := audit.Verify(t.Context(), folder, nil); err != nil || report.Bad != nil || report.Records == 0 {
 		t.Errorf("the journal: %+v, %v", report, err)
 	}
-	if data, err := os.ReadFile(filepath.Join(string(p.State()), "state.json")); err != nil || !strings.Contains(string(data), string(p.Root())) {
+	if data, err := os.ReadFile(filepath.Join(string(p.Storage.Dir()), "state.json")); err != nil || !strings.Contains(string(data), string(p.Root())) {
 		t.Errorf("the state is described as %s, %v", data, err)
 	}
 }
@@ -414,11 +414,11 @@ func TestRunMoves(t *testing.T) {
 			if !strings.Contains(o.Text, "/dir") || !strings.Contains(o.Text, "kept\nhello") {
 				t.Errorf("the directory, variables and home are not kept: %s", o.Text)
 			}
-			changes, err := p.Sessions().List()
+			changes, err := p.Storage.Sessions.List()
 			if err != nil {
 				t.Fatal(err)
 			}
-			log, err := os.ReadFile(filepath.Join(string(p.State()), "sessions", changes[0].ID, "0", "upper", "log.txt"))
+			log, err := os.ReadFile(filepath.Join(string(p.Storage.Dir()), "sessions", changes[0].ID, "0", "upper", "log.txt"))
 			if err != nil || string(log) != "log\nmore\nlast\n" {
 				t.Errorf("got %q, %v", log, err)
 			}
@@ -607,7 +607,7 @@ func TestPolicyMoves(t *testing.T) {
 		if _, err := program.NewSnapshotter(p, nil, nil); (err != nil) != strings.Contains(config, "near") {
 			t.Errorf("%s: %v", config, err)
 		}
-		records, err := p.OpenRecords()
+		records, err := p.Storage.OpenRecords()
 		if err != nil {
 			t.Fatal(err)
 		}

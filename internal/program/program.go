@@ -18,6 +18,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/storage"
 	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/trust"
 	"github.com/golem-forge/golem/internal/worker"
@@ -50,7 +51,7 @@ type Options struct {
 
 	// For a process that looks at the same sessions again and again, nil for others.
 	Examined  *session.Examined
-	Histories *Histories
+	Histories *storage.Histories
 }
 
 // A Program is a directory with a project file and workers, loaded and connected.
@@ -59,17 +60,32 @@ type Program struct {
 	Workers []*worker.Worker // ordered by name
 	Entry   *worker.Worker   // nil if there is no worker, or if CheckEntry returns an error
 	Content trust.Content    // what the user is asked to trust
+	Storage storage.Storage  // what golem keeps for the program
 
 	options    Options
 	root       string
-	state      string          // the directory of this program's state
-	complete   bool            // all worker files could be read
-	noEntry    error           // why none of several workers is the entry worker
-	mounts     []session.Mount // those of LoadMounts
+	complete   bool  // all worker files could be read
+	noEntry    error // why none of several workers is the entry worker
 	toolFiles  trust.ToolFiles
 	presets    []network.Preset // those of the project
 	scanBudget *scan.Budget     // shared by all scanners of this process
 	plain      *project.Project // the project without the overlays that isolation added to Project; nil if it added none
+}
+
+// newProgram returns a program without content. Its state is in a directory with this suffix.
+func newProgram(o Options, root, suffix string) (*Program, error) {
+	p := &Program{options: o, root: root, scanBudget: scan.NewBudget()}
+	p.Storage = storage.Storage{Base: o.StateBase(), Histories: o.Histories, Sessions: session.Store{
+		State: filepath.Join(o.StateBase(), inventory.StateName(root)+suffix), Root: root, Now: o.Now, Examined: o.Examined, OnRecover: o.OnRecover}}
+	return p, inventory.Check(p.Storage.Sessions.State)
+}
+
+// bindStorage tells the storage what was read.
+func (p *Program) bindStorage() {
+	p.Storage.Sessions.Project = p.Project
+	if p.Project != nil {
+		p.Storage.Policy, p.Storage.UnseenOff = policyHash(p), unseenOff(p.Project.Ceiling)
+	}
 }
 
 // Load reads the program that a directory belongs to. It returns all problems with its
@@ -79,9 +95,8 @@ func Load(o Options) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Program{options: o, root: root, scanBudget: scan.NewBudget()}
-	p.state = filepath.Join(p.options.stateBase(), inventory.StateName(root))
-	if err := inventory.Check(p.state); err != nil {
+	p, err := newProgram(o, root, "")
+	if err != nil {
 		return nil, err
 	}
 	var problems strictyaml.Problems
@@ -126,6 +141,7 @@ func Load(o Options) (*Program, error) {
 			Hint: "at most 16 MiB in all are allowed"}}
 	}
 	if p.Entry, p.noEntry = calltree.FindEntry(p.Workers, o.Entry); p.noEntry != nil && o.Entry != "" && len(problems) == 0 {
+		p.bindStorage()
 		return p, p.noEntry
 	}
 	if file == "" && p.Entry != nil && p.Entry.Sandbox.Kind == worker.Paths {
@@ -141,6 +157,7 @@ func Load(o Options) (*Program, error) {
 		problems = append(problems, p.foreign().Lint()...)
 		problems = append(problems, p.targets().Lint()...)
 	}
+	p.bindStorage()
 	return p, problems.Err()
 }
 
@@ -187,13 +204,13 @@ func (p *Program) readProject(file string, data []byte, settings []project.Setti
 
 // FindPresets returns presets with the hosts that they have on this machine.
 func FindPresets(ctx context.Context, p *Program, names []string) []network.Preset {
-	return network.FindPresets(ctx, names, p.hostEnv().Safe(), p.options.stateBase())
+	return network.FindPresets(ctx, names, p.hostEnv().Safe(), p.Storage.Base)
 }
 
 // projectEnv returns what a project file may refer to, and the directories that no mount
 // may show.
 func (o Options) projectEnv() project.Env {
-	env := project.Env{Home: o.Home, State: o.stateBase(), States: slices.Clone(o.States), Configs: o.Configs, Homes: o.Homes, Hosts: o.Hosts, Presets: o.Presets, Agent: o.Agent}
+	env := project.Env{Home: o.Home, State: o.StateBase(), States: slices.Clone(o.States), Configs: o.Configs, Homes: o.Homes, Hosts: o.Hosts, Presets: o.Presets, Agent: o.Agent}
 	if usual := filepath.Join(o.StateHome, "golem"); o.StateHome != "" && exists(usual) {
 		env.States = append(env.States, usual)
 	}
@@ -264,7 +281,7 @@ func (p *Program) Ceiling() (policy.Grant, *sandbox.Sandbox, error) {
 		s, err := p.Project.Sandbox(explain.ProbeMount)
 		return p.Project.Grant(), s, err
 	}
-	if rel, err := filepath.Rel(p.root, p.options.stateBase()); err == nil && filepath.IsLocal(rel) {
+	if rel, err := filepath.Rel(p.root, p.Storage.Base); err == nil && filepath.IsLocal(rel) {
 		return policy.Grant{}, nil, &sandbox.Error{Op: "trust", Code: sandbox.ErrInvalid,
 			Hint: "the state directory is in the program, where workers would see it; choose another with --state"}
 	}
@@ -275,11 +292,8 @@ func (p *Program) Ceiling() (policy.Grant, *sandbox.Sandbox, error) {
 	return policy.Grant{Files: policy.AllFiles(), Tools: policy.SetOf("filesystem")}, s, err
 }
 
-// StateOfAll returns the directory with the state of all programs.
-func StateOfAll(o Options) string { return o.stateBase() }
-
-// stateBase returns the directory with the state of all programs.
-func (o Options) stateBase() string {
+// StateBase returns the directory with the state of all programs.
+func (o Options) StateBase() string {
 	if o.State != "" {
 		return o.State
 	}

@@ -37,7 +37,7 @@ func (p *Program) AcceptProposal(s *session.Session, w session.Proposal, secrets
 		return "", visible.FileError("the program", err)
 	}
 	defer root.Close()
-	records, err := p.OpenRecords()
+	records, err := p.Storage.OpenRecords()
 	if err != nil {
 		return "", err
 	}

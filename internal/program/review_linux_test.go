@@ -157,7 +157,7 @@ func TestA2UnseenContentNeedsTheDigest(t *testing.T) {
 // records it.
 func readDecisions(t *testing.T, p *program.Program, name string) (seen []string) {
 	t.Helper()
-	folder, err := p.OpenJournal()
+	folder, err := p.Storage.OpenJournal()
 	must(t, err)
 	defer folder.Close()
 	must(t, audit.Read(folder, audit.Filter{Tool: name, Decision: "yes"}, func(r audit.Record, _ []byte) error {
@@ -182,7 +182,7 @@ func TestA1ManyChangesStayBounded(t *testing.T) {
 		t.Errorf("got %d changes, %d omitted", len(asked.Changes), len(asked.Omitted()))
 	}
 	start := time.Now()
-	records, err := p.OpenRecords()
+	records, err := p.Storage.OpenRecords()
 	must(t, err)
 	defer records.Close()
 	desk := &approval.Approver{Store: records.Approvals, Policy: records.Policy, Now: time.Now}

@@ -85,7 +85,7 @@ func TestPolicyHash(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return policyHash(p)
+				return p.Storage.Policy
 			}
 			plain := hash()
 			if got := hash("approval.mode=auto_deny"); got != plain {

@@ -157,7 +157,7 @@ func (p *Program) OpenRun(options RunOptions) (r *Run, err error) {
 // checkNew returns an error if a new run in the session of a gate would replace a run that
 // waits for an approval.
 func checkNew(p *Program, gate *Gate) error {
-	end, err := p.Runs().End(gate.Session)
+	end, err := p.Storage.Runs().End(gate.Session)
 	if err != nil || end != run.Paused {
 		return err
 	}

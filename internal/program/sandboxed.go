@@ -22,7 +22,7 @@ import (
 func CopyTrust(p *Program, to string) error {
 	for _, dir := range instructionDirs(p) {
 		for _, name := range []string{inventory.StateName(dir), inventory.StateName(dir) + inventory.BareSuffix} {
-			if err := copyTrust(filepath.Join(p.options.stateBase(), name), filepath.Join(to, name), dir); err != nil {
+			if err := copyTrust(filepath.Join(p.Storage.Base, name), filepath.Join(to, name), dir); err != nil {
 				return err
 			}
 		}

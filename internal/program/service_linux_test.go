@@ -71,11 +71,11 @@ func TestServiceOfSession(t *testing.T) {
 		t.Errorf("the user's edit: got %q", got)
 	}
 	p := open()
-	s, err := p.Sessions().Find("")
+	s, err := p.Storage.Sessions.Find("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, _, err := p.Sessions().Changes(s, nil, false)
+	list, _, err := p.Storage.Sessions.Changes(s, nil, false)
 	var names []string
 	for _, c := range list {
 		names = append(names, c.Path)

@@ -320,11 +320,11 @@ func TestSessionKilled(t *testing.T) {
 		t.Errorf("the directory has changed: %q", diff)
 	}
 	p := open()
-	s, err := p.Sessions().Find("")
+	s, err := p.Storage.Sessions.Find("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, _, err := p.Sessions().Changes(s, nil, false)
+	list, _, err := p.Storage.Sessions.Changes(s, nil, false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -369,7 +369,7 @@ func TestTwoGolems(t *testing.T) {
 	if r := call(t, own, true, "read_file", map[string]any{"path": "/a"}); r.Err == nil {
 		t.Errorf("another session sees %s", r.Text)
 	}
-	list, _, err := p.Sessions().Changes(one.Session, nil, false)
+	list, _, err := p.Storage.Sessions.Changes(one.Session, nil, false)
 	if err != nil || len(list) != 1 || list[0].Path != "/a" {
 		t.Errorf("changes of a session in use: %v, %v", list, err)
 	}
@@ -390,7 +390,7 @@ func TestTwoGolems(t *testing.T) {
 	if r := call(t, one, false, "read_file", map[string]any{"path": "/a"}); !strings.Contains(r.Text, "edited") {
 		t.Errorf("after apply and edit the session sees %q", r.Text)
 	}
-	if list, _, err = p.Sessions().Changes(one.Session, nil, false); err != nil || len(list) != 0 {
+	if list, _, err = p.Storage.Sessions.Changes(one.Session, nil, false); err != nil || len(list) != 0 {
 		t.Errorf("still in the session: %v, %v", list, err)
 	}
 }

@@ -33,7 +33,7 @@ func TestSessionKeepsShellPlace(t *testing.T) {
 	if err := gate.Close(); err != nil {
 		t.Fatal(err)
 	}
-	places, err := filepath.Glob(filepath.Join(string(p.State()), "sessions", id, "owners", "*", "place.json"))
+	places, err := filepath.Glob(filepath.Join(string(p.Storage.Dir()), "sessions", id, "owners", "*", "place.json"))
 	if err != nil || len(places) != 1 {
 		t.Fatalf("got %q, %v", places, err)
 	}
@@ -62,9 +62,9 @@ func TestSessionKeepsShellPlace(t *testing.T) {
 	if got := runCommand(t, gate, `pwd; echo "$A"; ls -A ~`).Stdout; got != "/work\n\n" {
 		t.Errorf("another session: got %q", got)
 	}
-	s, err := p.Sessions().Find(id)
+	s, err := p.Storage.Sessions.Find(id)
 	if err == nil {
-		err = p.RemoveSession(s, nil)
+		err = p.Storage.RemoveSession(s, nil)
 	}
 	if err != nil {
 		t.Errorf("remove: %v", err)

@@ -2,13 +2,9 @@ package program
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -16,7 +12,6 @@ import (
 
 	"github.com/golem-forge/golem/internal/parcel"
 	"github.com/golem-forge/golem/internal/session"
-	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -108,7 +103,7 @@ func ReceiveJob(ctx context.Context, p *Program, r JobResult, get func(ctx conte
 	if err != nil {
 		return "", nil, err
 	}
-	records, err := p.OpenRecords() // it makes the state directory
+	records, err := p.Storage.OpenRecords() // it makes the state directory
 	if err != nil {
 		return "", nil, err
 	}
@@ -129,7 +124,7 @@ func ReceiveJob(ctx context.Context, p *Program, r JobResult, get func(ctx conte
 		return false
 	}
 	direct, dropped := directChanges(p, r)
-	err = session.Receive(p.Sessions(), id, r.Source, tree, direct, func(dir string, t parcel.Tree) error { return parcel.Write(ctx, dir, t, parcel.Limits{}, get) }, isSame)
+	err = session.Receive(p.Storage.Sessions, id, r.Source, tree, direct, func(dir string, t parcel.Tree) error { return parcel.Write(ctx, dir, t, parcel.Limits{}, get) }, isSame)
 	return id, dropped, err
 }
 
@@ -239,43 +234,6 @@ func changed(before, after parcel.Tree) (names []string) {
 	}
 	slices.Sort(names)
 	return names
-}
-
-// fetchedName is the file with the ids of the jobs whose sessions were brought here.
-const fetchedName = "jobs.json"
-
-// FetchedJobs returns the ids of the jobs whose sessions were brought here, also of those that
-// are gone again.
-func FetchedJobs(p *Program) (ids []string, err error) {
-	data, err := os.ReadFile(filepath.Join(p.state, fetchedName))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(data, &ids)
-	}
-	return ids, err
-}
-
-// NoteFetched notes that the session of a job was brought here.
-func NoteFetched(p *Program, id string) error {
-	folder, err := state.Open(p.state)
-	if err != nil {
-		return err
-	}
-	defer folder.Close()
-	return folder.Update(fetchedName, func(old []byte) ([]byte, error) {
-		var ids []string
-		if len(old) > 0 {
-			if err := json.Unmarshal(old, &ids); err != nil {
-				return nil, err
-			}
-		}
-		if !slices.Contains(ids, id) {
-			ids = append(ids, id)
-		}
-		return json.Marshal(ids)
-	})
 }
 
 // CountChanges returns how many files a job has changed, in the overlays of its session and in

@@ -196,7 +196,7 @@ func checkJournal(t *testing.T, dir, state string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	folder, err := p.OpenJournal()
+	folder, err := p.Storage.OpenJournal()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -204,7 +204,7 @@ func checkJournal(t *testing.T, dir, state string) {
 	if report, err := audit.Verify(context.Background(), folder, nil); err != nil || report.Bad != nil {
 		t.Errorf("%+v, %v", report, err)
 	}
-	left, err := filepath.Glob(string(p.State()) + "/layers/*")
+	left, err := filepath.Glob(string(p.Storage.Dir()) + "/layers/*")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,7 +348,7 @@ func TestKilledHolderAndJail(t *testing.T) {
 		runCommand(t, gate, fmt.Sprintf("echo %d > /out/n", i))
 		if i%2 == 0 { // while a command runs
 			go func() {
-				for !hasBegun(string(p.State())) {
+				for !hasBegun(string(p.Storage.Dir())) {
 					time.Sleep(time.Millisecond)
 				}
 				kill(part)

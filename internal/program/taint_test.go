@@ -78,7 +78,7 @@ func TestTaintStays(t *testing.T) {
 			t.Errorf("%s: asked %v, want %v", test.what, got, test.want)
 		}
 	}
-	if err := os.WriteFile(taintFile(p.state, nil), nil, 0o600); err != nil {
+	if err := os.WriteFile(p.Storage.TaintFile(nil), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if !p.asked("", "", "") {

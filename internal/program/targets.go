@@ -27,7 +27,7 @@ func (p *Program) targets() target.Targets {
 // hostEnv returns the user's environment. The program's directory and all state count as
 // writable: they hold files of strangers, and overlays of sessions.
 func (p *Program) hostEnv() target.Env {
-	e := target.Env{Variables: p.options.Environ, Writable: []string{p.root, p.options.stateBase()}, OnlyNamed: p.options.Job != nil}
+	e := target.Env{Variables: p.options.Environ, Writable: []string{p.root, p.Storage.Base}, OnlyNamed: p.options.Job != nil}
 	for _, m := range p.Project.Mounts {
 		if m.Mode != sandbox.ReadOnly.String() || m.Untrusted {
 			e.Writable = append(e.Writable, m.HostDir())
@@ -52,7 +52,7 @@ func HeldBack(ctx context.Context, p *Program, id string) (by []string, files in
 	if err := p.CheckTrust(); err != nil {
 		return nil, 0, err
 	}
-	r, err := p.OpenRecords()
+	r, err := p.Storage.OpenRecords()
 	if err != nil {
 		return nil, 0, err
 	}
@@ -91,7 +91,7 @@ func HeldBack(ctx context.Context, p *Program, id string) (by []string, files in
 
 // newDesk returns the clearance desk of a program for a worker, nil for none.
 func newDesk(p *Program, r *records.Records, w *worker.Worker) *target.Desk {
-	return &target.Desk{Targets: p.targets(), Env: p.hostEnv(), State: p.state, Folder: r.Folder, Worker: w, Scan: scannerOptions(p, r.Folder)}
+	return &target.Desk{Targets: p.targets(), Env: p.hostEnv(), State: p.Storage.Sessions.State, Folder: r.Folder, Worker: w, Scan: scannerOptions(p, r.Folder)}
 }
 
 // gitTools returns the git tools of a worker for a gate, and what is closed after use.
@@ -149,7 +149,7 @@ func (r *Run) Balance() Balance {
 		b.Read = r.Entry.Exposure.Bytes()
 	}
 	p := r.Gate.program
-	if !target.HasGit(p.state) {
+	if !target.HasGit(p.Storage.Sessions.State) {
 		return b // nothing was ever staged
 	}
 	desk, err := newDesk(p, r.Gate.records, nil).Open(context.Background())

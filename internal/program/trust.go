@@ -10,7 +10,7 @@ import (
 
 // TrustStore returns the store of the program's content that the user trusts.
 func (p *Program) TrustStore() trust.Store {
-	return trust.Store{State: p.state, Root: p.root, Accepted: p.options.Trust, UnseenOff: unseenTrustOff(p), Now: p.options.Now}
+	return trust.Store{State: p.Storage.Sessions.State, Root: p.root, Accepted: p.options.Trust, UnseenOff: unseenTrustOff(p), Now: p.options.Now}
 }
 
 // unseenTrustOff is UnseenOff for a hash that the user gives to a command. It is "" for a job:
@@ -19,7 +19,7 @@ func unseenTrustOff(p *Program) string {
 	if p.options.Job != nil {
 		return ""
 	}
-	return UnseenOff(p)
+	return p.Storage.UnseenOff
 }
 
 // TrustRequest returns the content that the user is asked to trust.

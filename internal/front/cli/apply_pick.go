@@ -86,7 +86,7 @@ func (a *asker) hasScrolled(items []*choice.Item) bool {
 
 // pickItems returns what can be chosen, the riskiest file first. skipped says what cannot.
 func (w *workSession) pickItems(r *session.Review, named []string) (items []*choice.Item, skipped []string, err error) {
-	contents, err := w.program.Sessions().OpenContents(w.Session)
+	contents, err := w.program.Storage.Sessions.OpenContents(w.Session)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -27,7 +27,7 @@ func (f *programFlags) records() (*records.Records, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.OpenRecords()
+	return p.Storage.OpenRecords()
 }
 
 // approveFlags are the flags of golem approve.
@@ -89,7 +89,7 @@ Exit code 0: answered; 3: a call still waits.`,
 		if err != nil {
 			return f.hintElsewhere(f.findCall(strings.Join(args, ""), err))
 		}
-		r, err := p.OpenRecords()
+		r, err := p.Storage.OpenRecords()
 		if err != nil {
 			return err
 		}
@@ -123,7 +123,7 @@ func (f *approveFlags) waitsElsewhere(p *program.Program, r *records.Records, ar
 	if len(args) == 1 {
 		return sandbox.CodeOf(err) == sandbox.ErrNotFound
 	}
-	all, err := r.Waiting(p.Sessions())
+	all, err := r.Waiting(p.Storage.Sessions)
 	return err == nil && len(all) == 0
 }
 
@@ -133,7 +133,7 @@ func (f *approveFlags) choose(p *program.Program, r *records.Records, args []str
 		w, err = r.Approvals.FindPending(args[0])
 		return w, f.findCall(args[0], err)
 	}
-	all, err := r.Waiting(p.Sessions())
+	all, err := r.Waiting(p.Storage.Sessions)
 	switch {
 	case err != nil:
 		return w, err
@@ -151,7 +151,7 @@ func (f *approveFlags) choose(p *program.Program, r *records.Records, args []str
 
 // approveAll asks about every call that waits, the oldest first.
 func (f *approveFlags) approveAll(cmd *cobra.Command, p *program.Program, r *records.Records) error {
-	all, err := r.Waiting(p.Sessions())
+	all, err := r.Waiting(p.Storage.Sessions)
 	if err != nil {
 		return err
 	}
@@ -243,7 +243,7 @@ func (f *approveFlags) sayAnswered(p *program.Program, w approval.PendingRequest
 		return err
 	}
 	next := "golem makes the call when the same call is made again"
-	if p.Runs().IsPaused(w.Session) {
+	if p.Storage.Runs().IsPaused(w.Session) {
 		next = f.resumeCommand(w.Session) + " continues its run"
 	}
 	return &sandbox.Error{Op: known.Op, Path: known.Path, Code: known.Code, Hint: known.Hint + "; " + next}
@@ -267,7 +267,7 @@ func (f *approveFlags) sayNext(cmd *cobra.Command, p *program.Program, done []ap
 	others := false
 	for _, w := range done {
 		switch {
-		case !p.Runs().IsPaused(w.Session):
+		case !p.Storage.Runs().IsPaused(w.Session):
 			others = true
 		case !slices.Contains(runs, w.Session):
 			runs = append(runs, w.Session)
@@ -296,7 +296,7 @@ advance: what each rule allows, for whom, and until when.`,
 		if err != nil {
 			return flags.hintElsewhere(err)
 		}
-		r, err := p.OpenRecords()
+		r, err := p.Storage.OpenRecords()
 		if err != nil {
 			return err
 		}
@@ -331,7 +331,7 @@ type ruleDocument struct {
 }
 
 func (f *programFlags) listApprovals(cmd *cobra.Command, p *program.Program, r *records.Records) error {
-	waiting, err := r.Pending(p.Sessions())
+	waiting, err := r.Pending(p.Storage.Sessions)
 	if err != nil {
 		return err
 	}
@@ -345,7 +345,7 @@ func (f *programFlags) listApprovals(cmd *cobra.Command, p *program.Program, r *
 		if w.Answer != nil {
 			d.Answer = map[bool]string{true: "yes", false: "no"}[w.Answer.Yes]
 			d.next = "counts when the same call is made again"
-			if p.Runs().IsPaused(w.Session) {
+			if p.Storage.Runs().IsPaused(w.Session) {
 				d.next = f.resumeCommand(w.Session)
 			}
 		}

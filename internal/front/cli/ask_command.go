@@ -36,7 +36,7 @@ func (d decision) decide(r tool.Request, do func() error) (yes bool, reply appro
 	case d.terminal == nil:
 		return false, reply, nil
 	default:
-		r.UnseenOff = program.UnseenOff(d.program)
+		r.UnseenOff = d.program.Storage.UnseenOff
 		asker := newAsker(d.terminal, d.out, patience)
 		if reply = asker.Ask(d.cmd.Context(), r); reply.By != "user" {
 			if asker.why != nil {
@@ -45,7 +45,7 @@ func (d decision) decide(r tool.Request, do func() error) (yes bool, reply appro
 			return false, reply, nil
 		}
 	}
-	records, err := d.program.OpenRecords()
+	records, err := d.program.Storage.OpenRecords()
 	if err != nil {
 		return false, reply, err
 	}
@@ -82,7 +82,7 @@ func (a *asker) confirm(ctx context.Context, command, summary string) (yes, stop
 
 // checkUnseen returns an error if a policy forbids --yes: nobody saw what it approves.
 func checkUnseen(op string, p *program.Program) error {
-	place := program.UnseenOff(p)
+	place := p.Storage.UnseenOff
 	if place == "" {
 		return nil
 	}

@@ -45,11 +45,11 @@ func (f *programFlags) journal() (folder *state.Dir, where string, err error) {
 	if p == nil {
 		return nil, "", err
 	}
-	if p.Content.Hash == "" && !p.HasState() {
+	if p.Content.Hash == "" && !p.Storage.Exists() {
 		return nil, "", f.hintElsewhere(noProgram(p))
 	}
-	folder, err = p.OpenJournal()
-	return folder, string(p.State()), err
+	folder, err = p.Storage.OpenJournal()
+	return folder, string(p.Storage.Dir()), err
 }
 
 // A timeFlag is a flag with a point in time: a time, a day, or a duration before now.

@@ -44,7 +44,7 @@ and records it in the journal.`,
 		if err != nil {
 			return err
 		}
-		s, err := p.Sessions().Find(flags.sessionID())
+		s, err := p.Storage.Sessions.Find(flags.sessionID())
 		if err != nil {
 			return err
 		}
@@ -60,7 +60,7 @@ and records it in the journal.`,
 			about, err = aboutSession(p, s)
 			described <- err
 		}()
-		list, unfit, err := p.Sessions().Changes(s, args, diff)
+		list, unfit, err := p.Storage.Sessions.Changes(s, args, diff)
 		if e := <-described; err == nil {
 			err = e
 		}
@@ -114,7 +114,7 @@ type sessionDocument struct {
 }
 
 func aboutSession(p *program.Program, s *session.Session) (sessionDocument, error) {
-	k, err := p.Sessions().Open(s)
+	k, err := p.Storage.Sessions.Open(s)
 	if err != nil {
 		return sessionDocument{}, err
 	}

@@ -181,10 +181,10 @@ func completeSessions(cmd *cobra.Command, _ []string, typed string) ([]cobra.Com
 
 func completeApprovals(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	p, err := completionFlags(cmd).open(opening{})
-	if err != nil || !p.HasState() { // opening the records would make the state
+	if err != nil || !p.Storage.Exists() { // opening the records would make the state
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	r, err := p.OpenRecords()
+	r, err := p.Storage.OpenRecords()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -40,7 +40,7 @@ func (w *workSession) printPatch(cmd *cobra.Command, r *session.Review) error {
 	if top != w.dir {
 		fmt.Fprintf(errs, "golem: the paths in the patch are relative to %s\n", visible.Name(top))
 	}
-	contents, err := w.program.Sessions().OpenContents(w.Session)
+	contents, err := w.program.Storage.Sessions.OpenContents(w.Session)
 	if err != nil {
 		return err
 	}

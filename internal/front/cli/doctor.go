@@ -90,7 +90,7 @@ not offer.`,
 		state, p := examineState(flags)
 		where := sandbox.Host("")
 		if p != nil {
-			where = p.State()
+			where = p.Storage.Dir()
 		}
 		report := jail.Probe(where, time.Now)
 		level := examineLevel(p, report.Best)
@@ -182,12 +182,12 @@ func examineState(flags *programFlags) (finding, *program.Program) {
 		}
 		return no, nil
 	}
-	where := visible.Text(string(p.State()))
-	if err := tryState(string(p.State())); err != nil {
+	where := visible.Text(string(p.Storage.Dir()))
+	if err := tryState(string(p.Storage.Dir())); err != nil {
 		no.Why, no.Fix = where+": "+visible.Text(err.Error()), otherPlace
 		return no, p
 	}
-	if !p.HasState() {
+	if !p.Storage.Exists() {
 		where += ": golem makes it when it needs it"
 	}
 	return finding{Name: "state", Holds: "yes", Why: where}, p
@@ -217,7 +217,7 @@ func examineUse(p *program.Program) []finding {
 	if p == nil || p.Project == nil {
 		return nil
 	}
-	u := program.MeasureState(p)
+	u := p.Storage.Measure()
 	f := finding{Name: "state size", Holds: "yes", Why: fmt.Sprintf("%s of at most %s, for all directories", tool.FormatSize(u.Bytes), tool.FormatSize(u.Limit))}
 	switch {
 	case u.Bytes > u.Limit:

@@ -127,7 +127,7 @@ func (f *evalFlags) run(cmd *cobra.Command, file *evaluation.File, cases []evalu
 	if err := f.askTrust(cmd, p, false); err != nil {
 		return err
 	}
-	if err := program.CheckStateLimit(p); err != nil {
+	if err := p.Storage.CheckLimit(); err != nil {
 		return err
 	}
 	suite := &evaluation.Suite{Keep: f.keep, Copy: wantsCopy(f.copy), Open: f.openCase, Models: f.openModels, Price: prices.Cost, Secrets: secrets(os.Environ()), Now: time.Now}

@@ -126,7 +126,7 @@ func (f *execFlags) sessionProgram(id string) (*program.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(w.Mounts) > 0 && len(w.program.GivenMounts()) == 0 {
+	if len(w.Mounts) > 0 && len(w.program.Storage.Sessions.Given) == 0 {
 		return nil, &sandbox.Error{Op: "session", Path: w.ID, Code: sandbox.ErrNotFound, Hint: "a directory that it shows is gone, or may not be mounted any more; golem sessions remove " + w.ID + " removes the session"}
 	}
 	f.session = w.ID
@@ -154,7 +154,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if id := f.sessionID(); id == "" || id == session.New {
-		if err := program.CheckStateLimit(p); err != nil {
+		if err := p.Storage.CheckLimit(); err != nil {
 			return err
 		}
 	}
@@ -198,8 +198,8 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	late := gate.Close()
 	err = withLate(cmd, err, late)
-	if late == nil && !waiting && f.sessionID() == "" && p.Sessions().IsUnused(gate.Session, profile) {
-		err = cmp.Or(err, program.RemoveUnused(p, gate.Session))
+	if late == nil && !waiting && f.sessionID() == "" && p.Storage.Sessions.IsUnused(gate.Session, profile) {
+		err = cmp.Or(err, p.Storage.RemoveUnused(gate.Session))
 	}
 	f.removeUnused(p, user)
 	if ran.Code != 0 {
@@ -218,11 +218,11 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 // one, a later call tries again.
 func (f *execFlags) removeUnused(p *program.Program, user profile.User) {
 	remove := func(s *session.Session, name, command string) {
-		if profile, err := user.ProfileFor(name, command); err == nil && s.ID != f.sessionID() && p.Sessions().IsUnused(s, profile) {
-			program.RemoveUnused(p, s)
+		if profile, err := user.ProfileFor(name, command); err == nil && s.ID != f.sessionID() && p.Storage.Sessions.IsUnused(s, profile) {
+			p.Storage.RemoveUnused(s)
 		}
 	}
-	p.Sessions().EachUnchecked(func(s *session.Session, name string) {
+	p.Storage.Sessions.EachUnchecked(func(s *session.Session, name string) {
 		if name != "" {
 			remove(s, name, "")
 		} else {

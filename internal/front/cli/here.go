@@ -110,7 +110,7 @@ func (w *workSession) awaitCalls(cmd *cobra.Command, done string) error {
 	}
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
-	err := w.program.Sessions().AwaitCalls(ctx, w.Session, func(transaction.Holder) {
+	err := w.program.Storage.Sessions.AwaitCalls(ctx, w.Session, func(transaction.Holder) {
 		who := "another golem works in session " + w.ID
 		if h, ok := w.of().Holder(); ok {
 			who = describeHolder(h) + ", works in session " + w.ID
@@ -265,7 +265,7 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 			}
 			switch {
 			case !has:
-			case w.program.Sessions().HasOnlyTaken(w.Session):
+			case w.program.Storage.Sessions.HasOnlyTaken(w.Session):
 				taken = cmp.Or(taken, w)
 			default:
 				chosen, ids = cmp.Or(chosen, w), append(ids, w.ID)
@@ -336,9 +336,9 @@ func (f *gateFlags) takeSession(cmd *cobra.Command, args []string) ([]string, er
 // or for --commits it has changed branches.
 func (f *gateFlags) isWanted(w *workSession) (bool, error) {
 	if f.commits {
-		return w.program.Sessions().MayHaveCommits(w.Session)
+		return w.program.Storage.Sessions.MayHaveCommits(w.Session)
 	}
-	return w.program.Sessions().HasChanges(w.Session)
+	return w.program.Storage.Sessions.HasChanges(w.Session)
 }
 
 // named returns the session that a flag or the environment names, or nil if they name
@@ -413,7 +413,7 @@ func (w *workSession) review(errs io.Writer, op string, paths []string, diffs bo
 	}
 	report, end := beginReading(errs)
 	defer end()
-	if r, err = w.program.Sessions().ReviewWith(w.Session, names, diffs, report); err != nil {
+	if r, err = w.program.Storage.Sessions.ReviewWith(w.Session, names, diffs, report); err != nil {
 		return nil, nil, err
 	}
 	for i, name := range names {
@@ -437,7 +437,7 @@ func (w *workSession) changedBy(typed string) *workSession {
 		if err != nil {
 			continue
 		}
-		if r, err := other.program.Sessions().Review(other.Session, []string{name}, false); err == nil && len(r.Files) > 0 {
+		if r, err := other.program.Storage.Sessions.Review(other.Session, []string{name}, false); err == nil && len(r.Files) > 0 {
 			return other
 		}
 	}
@@ -450,7 +450,7 @@ func (w *workSession) hasChanged(typed string) bool {
 	if err != nil {
 		return false
 	}
-	r, err := w.program.Sessions().Review(w.Session, []string{name}, false)
+	r, err := w.program.Storage.Sessions.Review(w.Session, []string{name}, false)
 	return err == nil && len(r.Files) > 0
 }
 
@@ -487,7 +487,7 @@ func (w *workSession) unchanged(op, typed, name string) error {
 			return e
 		}
 	}
-	all, err := w.program.Sessions().Review(w.Session, nil, false)
+	all, err := w.program.Storage.Sessions.Review(w.Session, nil, false)
 	if err != nil {
 		return e
 	}

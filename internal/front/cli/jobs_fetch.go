@@ -9,7 +9,6 @@ import (
 
 	"github.com/golem-forge/golem/internal/hub"
 	"github.com/golem-forge/golem/internal/inbox"
-	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -57,7 +56,7 @@ func (f *fetchFlags) fetch(cmd *cobra.Command, ids []string) ([]inbox.FetchedJob
 		return nil, err
 	}
 	defer c.Close()
-	before, err := program.FetchedJobs(p)
+	before, err := p.Storage.FetchedJobs()
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 	if err := f.askTrust(cmd, p, false); err != nil { // standard input is the client's, unless it is a terminal
 		return err
 	}
-	if err := program.CheckStateLimit(p); err != nil {
+	if err := p.Storage.CheckLimit(); err != nil {
 		return err
 	}
 	bare := p.Content.Hash == ""
@@ -180,9 +180,9 @@ func unreadToken(file string, err error) error {
 
 // lastOf returns the last used session with the same given directories, or session.New.
 func lastOf(p *program.Program) (string, error) {
-	list, err := p.Sessions().List()
+	list, err := p.Storage.Sessions.List()
 	for _, s := range list {
-		if slices.Equal(s.Mounts, p.GivenMounts()) {
+		if slices.Equal(s.Mounts, p.Storage.Sessions.Given) {
 			return s.ID, err
 		}
 	}
@@ -192,7 +192,7 @@ func lastOf(p *program.Program) (string, error) {
 // tell prints the directories of the client if flags chose them, and notes about servers
 // whose tools it does not get.
 func (f *mcpFlags) tell(cmd *cobra.Command, p *program.Program) {
-	for _, m := range p.GivenMounts() {
+	for _, m := range p.Storage.Sessions.Given {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s is at %s, %s\n", m.Source, m.Target, m.Mode)
 	}
 	notes, _ := p.ServerNotes(f.worker) // the gate reports errors of the worker

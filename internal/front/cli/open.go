@@ -37,7 +37,7 @@ const (
 // the program again: its files may have changed.
 func (f *programFlags) open(how opening) (*program.Program, error) {
 	p, err := f.openNow(how)
-	if p != nil && session.Recover(p.Sessions()) {
+	if p != nil && session.Recover(p.Storage.Sessions) {
 		return f.openNow(how)
 	}
 	return p, err
@@ -85,7 +85,7 @@ func (f *programFlags) openNow(how opening) (*program.Program, error) {
 	case how.otherwise == flagMounts:
 		return openFlagMounts(o, nil)
 	}
-	if bare, wrong := program.LoadMounts(o, nil); !p.HasState() && wrong == nil && bare.HasState() {
+	if bare, wrong := program.LoadMounts(o, nil); !p.Storage.Exists() && wrong == nil && bare.Storage.Exists() {
 		return bare, nil
 	}
 	return p, err

@@ -166,7 +166,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 		}
 	}
 	if f.resume == "" {
-		if err := program.CheckStateLimit(p); err != nil {
+		if err := p.Storage.CheckLimit(); err != nil {
 			return err
 		}
 	}
@@ -203,7 +203,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	}
 	v := program.GateOptions{ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: cmp.Or(f.sessionID(), session.New), Copy: wantsCopy(f.copy), Isolated: f.apart != nil}
 	if f.resume != "" {
-		s, err := p.Runs().Find(f.resumed())
+		s, err := p.Storage.Runs().Find(f.resumed())
 		if err != nil {
 			return err
 		}
@@ -283,14 +283,14 @@ func (f *runFlags) resumed() string {
 // programBefore loads the program again if the run that continues began with another
 // entry worker.
 func (f *runFlags) programBefore(p *program.Program) (*program.Program, error) {
-	s, err := p.Runs().Find(f.resumed())
+	s, err := p.Storage.Runs().Find(f.resumed())
 	if err != nil {
 		return nil, err
 	}
 	if program.IsDefault(p) {
 		return f.open(opening{otherwise: defaultWorker, session: s.ID}) // it may have other mounts
 	}
-	begin, err := p.Runs().Begin(s)
+	begin, err := p.Storage.Runs().Begin(s)
 	if err != nil || begin.Worker == "" || p.Entry != nil && p.Entry.Name == begin.Worker {
 		return p, err
 	}

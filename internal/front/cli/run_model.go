@@ -242,11 +242,11 @@ func contextOf(p *program.Program, name string) int64 {
 
 // modelBefore returns the model of the run that continues.
 func (f *runFlags) modelBefore(p *program.Program) (name string, err error) {
-	s, err := p.Runs().Find(f.resumed())
+	s, err := p.Storage.Runs().Find(f.resumed())
 	if err != nil {
 		return "", err
 	}
-	begin, err := p.Runs().Begin(s)
+	begin, err := p.Storage.Runs().Begin(s)
 	return begin.Model, err
 }
 

@@ -114,7 +114,7 @@ func (f *runFlags) enterSandbox(p *program.Program) (*program.Program, error) {
 	if err := program.CopyTrust(p, s.dir); err != nil {
 		return nil, err
 	}
-	f.states = append(f.states, program.StateOfAll(o))
+	f.states = append(f.states, o.StateBase())
 	f.state, f.sealed = s.dir, true
 	return f.open(opening{otherwise: defaultWorker})
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 )
@@ -79,8 +78,8 @@ func (w *workSession) about() (sessionDocument, error) {
 	if err != nil {
 		return d, err
 	}
-	d.What, d.Input = w.what(), w.program.Runs().FirstInput(w.Session)
-	d.State = string(program.StateOf(w.program, w.Session))
+	d.What, d.Input = w.what(), w.program.Storage.Runs().FirstInput(w.Session)
+	d.State = string(w.program.Storage.StateOf(w.Session))
 	if h, ok := w.of().Holder(); ok {
 		d.Running = &h
 	}

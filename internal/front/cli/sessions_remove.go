@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/storage"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/internal/visible"
@@ -138,12 +138,12 @@ ask at.`,
 		}
 		var empty, changed []*workSession
 		for _, w := range all {
-			state := program.StateOf(w.program, w.Session)
+			state := w.program.Storage.StateOf(w.Session)
 			switch {
 			case older > 0 && !older.isOlder(w):
-			case state == program.SessionClean:
+			case state == storage.SessionClean:
 				empty = append(empty, w)
-			case state == program.SessionChanges && !clean:
+			case state == storage.SessionChanges && !clean:
 				changed = append(changed, w)
 			}
 		}
@@ -304,7 +304,7 @@ func removeQuestion(list []*workSession, summary string, rows [][]string) (tool.
 // lost returns the changes of a session that were not applied, and further lines about them.
 // Each path gets a text before it.
 func (w *workSession) lost(before string) (changes []tool.Change, more []string) {
-	r, err := w.program.Sessions().Review(w.Session, nil, true)
+	r, err := w.program.Storage.Sessions.Review(w.Session, nil, true)
 	if errors.Is(err, fs.ErrNotExist) { // it is gone already
 		return nil, nil
 	}
@@ -341,7 +341,7 @@ func (w *workSession) lost(before string) (changes []tool.Change, more []string)
 // the user agrees.
 func (r *removal) remove(list []*workSession) error {
 	for _, w := range list {
-		if w.program.Sessions().HasWork(w.Session) {
+		if w.program.Storage.Sessions.HasWork(w.Session) {
 			ok := false
 			if !r.stopped {
 				var err error
@@ -363,7 +363,7 @@ func (r *removal) remove(list []*workSession) error {
 
 // removeOne removes a session, unless another golem uses it.
 func (r *removal) removeOne(w *workSession) error {
-	switch err := w.program.RemoveSession(w.Session, secrets(os.Environ())); {
+	switch err := w.program.Storage.RemoveSession(w.Session, secrets(os.Environ())); {
 	case errors.Is(err, transaction.ErrBusy):
 		r.busy = append(r.busy, w.ID)
 	case errors.Is(err, fs.ErrNotExist): // another golem removed it while this one asked

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/model"
-	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/run"
+	"github.com/golem-forge/golem/internal/storage"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 )
@@ -60,7 +60,7 @@ changes, and golem audit show the decisions about the calls.`,
 		}
 		if wantsJSON(cmd) {
 			list := []run.Entry{}
-			err := p.RunHistory(s, func(e run.Entry) error {
+			err := p.Storage.Runs().Read(s, func(e run.Entry) error {
 				list = append(list, e.WithoutFileData())
 				return nil
 			})
@@ -71,7 +71,7 @@ changes, and golem audit show the decisions about the calls.`,
 		}
 		w.showHeader(cmd.OutOrStdout(), about)
 		shown, calls := 0, make(map[string]string)
-		err = p.RunHistory(s, func(e run.Entry) error {
+		err = p.Storage.Runs().Read(s, func(e run.Entry) error {
 			shown++
 			showEntry(cmd, e, calls)
 			return nil
@@ -108,12 +108,12 @@ func (w *workSession) showHeader(out io.Writer, about sessionDocument) {
 
 // nextFor says what to type for a session in a state.
 func nextFor(id, state string) string {
-	switch program.SessionState(state) {
-	case program.SessionPaused:
+	switch storage.SessionState(state) {
+	case storage.SessionPaused:
 		return ": golem approve, then golem run --resume " + id
-	case program.SessionChanges:
+	case storage.SessionChanges:
 		return ": golem diff --session " + id
-	case program.SessionClean:
+	case storage.SessionClean:
 		return ": golem sessions rm " + id + " removes it"
 	}
 	return ""
@@ -184,7 +184,7 @@ func newSessionsExport() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return w.program.RunHistory(w.Session, func(e run.Entry) error {
+		return w.program.Storage.Runs().Read(w.Session, func(e run.Entry) error {
 			line, err := visible.JSONLine(e.WithoutFileData())
 			if err != nil {
 				return err

@@ -109,7 +109,7 @@ func (f *submitFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return inbox.HubError(err)
 	}
-	known, err := p.OpenRecords() // golem desk finds the program of a finished job by its state
+	known, err := p.Storage.OpenRecords() // golem desk finds the program of a finished job by its state
 	if err == nil {
 		err = known.Close()
 	}

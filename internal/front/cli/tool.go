@@ -178,8 +178,8 @@ func (f *gateFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.R
 	if err = gate.Close(); err != nil && r.Err == nil { // the call was done, and its result counts
 		err = withLate(cmd, printResult(cmd, r), err)
 	}
-	if f.sessionID() == session.New && r.Err != nil && r.Pending == nil && p.Sessions().IsUnused(gate.Session, profile.Profile{}) {
-		err = cmp.Or(err, program.RemoveUnused(p, gate.Session)) // otherwise this unused session would be the last used one, before sessions with changes
+	if f.sessionID() == session.New && r.Err != nil && r.Pending == nil && p.Storage.Sessions.IsUnused(gate.Session, profile.Profile{}) {
+		err = cmp.Or(err, p.Storage.RemoveUnused(gate.Session)) // otherwise this unused session would be the last used one, before sessions with changes
 	}
 	if errors.As(context.Cause(ctx), &caught) && (r.Err == nil || r.Err.Code != "declined") { // a signal during a question already declined the call
 		if err != nil {

@@ -137,7 +137,7 @@ func (f *gateFlags) hasRunHere() bool {
 		return false
 	}
 	p, err := program.LoadMounts(o, nil)
-	return err == nil && p.HasState()
+	return err == nil && p.Storage.Exists()
 }
 
 // listUndo prints the changes that can be undone.
@@ -161,11 +161,11 @@ func (f *gateFlags) listUndo(cmd *cobra.Command) error {
 	steps := []session.UndoStep{}
 	states := make(map[sandbox.Host]bool)
 	for _, p := range programs {
-		if p == nil || states[p.State()] {
+		if p == nil || states[p.Storage.Dir()] {
 			continue
 		}
-		states[p.State()] = true
-		more, err := program.UndoSteps(p)
+		states[p.Storage.Dir()] = true
+		more, err := p.Storage.UndoSteps()
 		if err != nil {
 			return err
 		}

@@ -30,7 +30,7 @@ golem trust.`,
 		if err != nil {
 			return err
 		}
-		s, err := p.Sessions().Find(session)
+		s, err := p.Storage.Sessions.Find(session)
 		if err != nil {
 			return err
 		}

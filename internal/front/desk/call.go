@@ -330,8 +330,8 @@ func (p *page) rendered(seen string) (items []string) {
 // other content, it shows that content.
 func (s *server) failChanged(w http.ResponseWriter, key string, one *page, err error) {
 	if p, wrong := inbox.OpenProgram(s.options, key); wrong == nil {
-		if records, wrong := p.OpenRecords(); wrong == nil {
-			list, _ := records.Waiting(p.Sessions())
+		if records, wrong := p.Storage.OpenRecords(); wrong == nil {
+			list, _ := records.Waiting(p.Storage.Sessions)
 			records.Close()
 			for _, other := range list {
 				if other.CallDigest != one.call || other.Session != one.session || other.Digest == one.digest {

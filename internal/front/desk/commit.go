@@ -177,7 +177,7 @@ func (s *server) showCommitFile(w http.ResponseWriter, r *http.Request) {
 func (s *server) showCommitState(w http.ResponseWriter, r *http.Request) {
 	p, err := inbox.OpenProgram(s.options, r.PathValue("program"))
 	if err == nil {
-		records, wrong := p.OpenRecords()
+		records, wrong := p.Storage.OpenRecords()
 		if err = wrong; err == nil {
 			_, err = records.StagedCommit(r.PathValue("id"))
 			records.Close()

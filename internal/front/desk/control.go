@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/golem-forge/golem/internal/inbox"
-	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/storage"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -157,9 +157,9 @@ type statusView struct {
 // newStatus returns what happens in a session now.
 func (s *server) newStatus(one inbox.Session, about inbox.About, nonce string) statusView {
 	v := statusView{About: about, Nonce: nonce, Waiting: s.inbox.WaitingIn(one)}
-	if about.State == program.SessionRunning {
+	if about.State == storage.SessionRunning {
 		v.What = "manual"
-		if process, isRun := program.ProcessOf(one.Program, one.Session); process > 0 {
+		if process, isRun := one.Program.Storage.ProcessOf(one.Session); process > 0 {
 			v.What = endingOf(isRun)
 		}
 		return v

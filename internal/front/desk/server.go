@@ -20,6 +20,7 @@ import (
 	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/storage"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -115,7 +116,7 @@ func hostFor(listen, at string) string {
 }
 
 func newServer(o inbox.DeskOptions, host string) *server {
-	o.Options.Examined, o.Options.Histories = &session.Examined{}, &program.Histories{}
+	o.Options.Examined, o.Options.Histories = &session.Examined{}, &storage.Histories{}
 	s := &server{options: o.Options, front: o.Front, secrets: o.Secrets, resume: o.Resume, guard: newGuard(host), live: newLive(o.Options), inbox: &inbox.Reader{Options: o.Options}}
 	s.watcher = &inbox.Watcher{Options: o.Options, Reader: s.inbox}
 	s.pages.now = o.Options.Now

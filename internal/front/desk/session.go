@@ -144,7 +144,7 @@ func (s *server) renderSession(w http.ResponseWriter, r *http.Request, status in
 
 // addChanges adds the changes of a session to its page.
 func (s *server) addChanges(ctx context.Context, one inbox.Session, v *sessionView) error {
-	look, err := one.Program.Sessions().Look(one.Session)
+	look, err := one.Program.Storage.Sessions.Look(one.Session)
 	if err != nil {
 		return err
 	}
@@ -249,7 +249,7 @@ func readFiles(one inbox.Session, names []string) (map[string]fileContent, error
 	if len(names) == 0 {
 		return nil, nil
 	}
-	look, err := one.Program.Sessions().Look(one.Session)
+	look, err := one.Program.Storage.Sessions.Look(one.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -431,7 +431,7 @@ func (s *server) showFiles(w http.ResponseWriter, r *http.Request) {
 	one, err := inbox.OpenSession(s.options, key, id)
 	var review *session.Review
 	if err == nil {
-		review, err = one.Program.Sessions().Review(one.Session, nil, false)
+		review, err = one.Program.Storage.Sessions.Review(one.Session, nil, false)
 	}
 	if err != nil {
 		s.fail(w, err)
@@ -513,7 +513,7 @@ func (s *server) showSessionState(w http.ResponseWriter, r *http.Request) {
 		about, err = one.About()
 	}
 	if err == nil {
-		review, err = one.Program.Sessions().Review(one.Session, nil, false)
+		review, err = one.Program.Storage.Sessions.Review(one.Session, nil, false)
 	}
 	if err != nil {
 		s.render(w, http.StatusOK, "over", view{Data: visible.Text(err.Error())})

@@ -211,7 +211,7 @@ func TestManyQuestions(t *testing.T) {
 	h := newTestServer(t, map[string]string{"a.txt": "hello\n"})
 	h.service.Wait = time.Minute
 	r := h.newRawClient()
-	records, err := h.program.OpenRecords()
+	records, err := h.program.Storage.OpenRecords()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -142,7 +142,7 @@ func (h *testServer) file(name string) string {
 // too, so it does not end a test.
 func (h *testServer) waitForRequest() (id string) {
 	h.t.Helper()
-	r, err := h.program.OpenRecords()
+	r, err := h.program.Storage.OpenRecords()
 	if err != nil {
 		h.t.Error(err)
 		return ""
@@ -166,7 +166,7 @@ func (h *testServer) waitForRequest() (id string) {
 // answer answers a request, as golem approve does.
 func (h *testServer) answer(id string, yes bool) error {
 	h.t.Helper()
-	r, err := h.program.OpenRecords()
+	r, err := h.program.Storage.OpenRecords()
 	if err != nil {
 		return err
 	}

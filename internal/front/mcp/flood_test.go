@@ -21,7 +21,7 @@ func TestFlood(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.options.Settings = []project.Setting{approve}
-	if h.program, err = program.LoadMounts(h.options, h.program.GivenMounts()); err != nil {
+	if h.program, err = program.LoadMounts(h.options, h.program.Storage.Sessions.Given); err != nil {
 		t.Fatal(err)
 	}
 	r := h.newRawClient()

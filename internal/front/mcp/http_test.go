@@ -377,7 +377,7 @@ func TestSessionEnds(t *testing.T) {
 	}()
 	id := h.waitForRequest()
 	go one.CallTool(t.Context(), &mcp.CallToolParams{Name: "write_file", Arguments: map[string]any{"path": "/one.txt", "content": "x"}})
-	records, err := h.program.OpenRecords()
+	records, err := h.program.Storage.OpenRecords()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func TestFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.options.Settings = []project.Setting{approve}
-	if h.program, err = program.LoadMounts(h.options, h.program.GivenMounts()); err != nil {
+	if h.program, err = program.LoadMounts(h.options, h.program.Storage.Sessions.Given); err != nil {
 		t.Fatal(err)
 	}
 	outside := t.TempDir() + " "

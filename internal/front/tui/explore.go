@@ -216,7 +216,7 @@ func (b *backend) readReview(s inbox.Session, again bool) {
 
 // reviewSession reads the changes of a session at and below some names.
 func reviewSession(s inbox.Session, names []string) reviewed {
-	r, err := s.Program.Sessions().Review(s.Session, names, false)
+	r, err := s.Program.Storage.Sessions.Review(s.Session, names, false)
 	msg := reviewed{session: s, list: r, err: err}
 	if h, ok := s.Holder(); ok {
 		msg.holder = &h
@@ -247,7 +247,7 @@ func (b *backend) readAgain(v *review) bool {
 
 // readFiles reads the contents of changed files.
 func readFiles(s inbox.Session, files []*file) (list []loaded) {
-	contents, err := s.Program.Sessions().OpenContents(s.Session)
+	contents, err := s.Program.Storage.Sessions.OpenContents(s.Session)
 	if err == nil {
 		defer contents.Close()
 	}

@@ -153,7 +153,7 @@ func (m *model) takeAnswer(msg answered) {
 	switch c := msg.call.call; {
 	case msg.call.hub != nil:
 		m.note += "; job " + msg.call.item.Job + " continues by itself"
-	case c.Program.Runs().IsPaused(c.Session):
+	case c.Program.Storage.Runs().IsPaused(c.Session):
 		m.note += "; golem run --resume " + c.Session + " continues the run"
 		if m.o.Resume != nil {
 			m.note += ", or R here"

@@ -121,7 +121,7 @@ func (a *attempt) result(o run.Outcome, why string) hub.Result {
 	defer a.mu.Unlock()
 	r := hub.Result{Answer: o.Text, Why: why, Dollars: a.sum.Cost, Unpriced: a.sum.Unpriced, Tokens: a.sum.Tokens.Input + a.sum.Tokens.Output, Calls: int64(a.sum.Calls)}
 	r.Answer, r.Why = fit(r.Answer, maxAnswer), fit(r.Why, maxWhy)
-	if list, err := a.program.Sessions().List(); err == nil && len(list) == 1 {
+	if list, err := a.program.Storage.Sessions.List(); err == nil && len(list) == 1 {
 		r.Session = list[0].ID
 	}
 	return r

@@ -1,4 +1,4 @@
-package program
+package storage
 
 import (
 	"errors"
@@ -11,31 +11,46 @@ import (
 )
 
 // Runs are the runs in the sessions of a program.
-type Runs struct{ program *Program }
+type Runs struct{ storage Storage }
 
 // Runs returns the runs of the program.
-func (p *Program) Runs() Runs { return Runs{p} }
+func (s Storage) Runs() Runs { return Runs{s} }
 
-// errFound ends RunHistory early.
+// errFound ends Read early.
 var errFound = errors.New("found")
 
 // Find returns the session of a run by its id, or "" for the run that was used last.
 func (r Runs) Find(id string) (*session.Session, error) {
 	if id != "" {
-		return r.program.Sessions().Find(id)
+		return r.storage.Sessions.Find(id)
 	}
-	list, err := r.program.Sessions().List()
+	list, err := r.storage.Sessions.List()
 	if err != nil {
 		return nil, err
 	}
 	for _, s := range list {
 		// A log that cannot be read counts too: resuming it says why, and no older run
 		// continues in its place.
-		if err := r.program.RunHistory(s, func(run.Entry) error { return errFound }); err != nil {
+		if err := r.Read(s, func(run.Entry) error { return errFound }); err != nil {
 			return s, nil
 		}
 	}
 	return nil, &sandbox.Error{Op: "resume", Code: sandbox.ErrNotFound, Hint: `nothing was run here yet; golem run . "what to do" begins a run`}
+}
+
+// Read calls yield with the log entries of the session's runs, in order.
+func (r Runs) Read(s *session.Session, yield func(run.Entry) error) error {
+	dir, err := s.OpenState()
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	log, err := run.OpenLog(dir, false, r.storage.Sessions.Now)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	return log.Read(yield)
 }
 
 // Begin returns the first entry of the session's last run. It names the entry worker
@@ -48,11 +63,11 @@ func (r Runs) Begin(s *session.Session) (run.Entry, error) {
 // FirstInput returns the first line of the input of the first run of a session. It returns
 // "" if there was no run or its record cannot be read, so that a list does not fail.
 func (r Runs) FirstInput(s *session.Session) (input string) {
-	if r.program.options.Histories != nil {
+	if r.storage.Histories != nil {
 		sum, _ := r.Summary(s)
 		return sum.Input
 	}
-	r.program.RunHistory(s, func(e run.Entry) error {
+	r.Read(s, func(e run.Entry) error {
 		if input = inputOf(e); input != "" {
 			return errFound
 		}
@@ -80,7 +95,7 @@ func inputOf(e run.Entry) string {
 
 // IsPaused reports whether the last run of the session waits for an approval.
 func (r Runs) IsPaused(id string) bool {
-	s, err := r.program.Sessions().Find(id)
+	s, err := r.storage.Sessions.Find(id)
 	if err != nil || id == "" {
 		return false
 	}

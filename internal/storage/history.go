@@ -1,4 +1,4 @@
-package program
+package storage
 
 import (
 	"io/fs"
@@ -70,11 +70,11 @@ func (r *RunSummary) add(e run.Entry) {
 
 // Summary returns what the log of a session's runs says.
 func (r Runs) Summary(s *session.Session) (RunSummary, error) {
-	if h := r.program.options.Histories; h != nil {
-		return h.read(r.program, s)
+	if h := r.storage.Histories; h != nil {
+		return h.read(r, s)
 	}
 	var sum RunSummary
-	err := r.program.RunHistory(s, func(e run.Entry) error {
+	err := r.Read(s, func(e run.Entry) error {
 		sum.add(e)
 		return nil
 	})
@@ -102,8 +102,8 @@ type history struct {
 }
 
 // read returns the summary of a session.
-func (h *Histories) read(p *Program, s *session.Session) (sum RunSummary, err error) {
-	err = h.use(p, s, func(one *history) error {
+func (h *Histories) read(r Runs, s *session.Session) (sum RunSummary, err error) {
+	err = h.use(r, s, func(one *history) error {
 		sum, err = one.read()
 		return err
 	})
@@ -111,7 +111,7 @@ func (h *Histories) read(p *Program, s *session.Session) (sum RunSummary, err er
 }
 
 // use calls do with the history of a session, whose log is open.
-func (h *Histories) use(p *Program, s *session.Session, do func(one *history) error) error {
+func (h *Histories) use(r Runs, s *session.Session, do func(one *history) error) error {
 	at := filepath.Dir(s.NowFile())
 	is, err := os.Stat(at)
 	if err != nil {
@@ -136,7 +136,7 @@ func (h *Histories) use(p *Program, s *session.Session, do func(one *history) er
 	h.mu.Unlock()
 	one.mu.Lock()
 	defer one.mu.Unlock()
-	if err := one.open(p, s, is); err != nil {
+	if err := one.open(r, s, is); err != nil {
 		return err
 	}
 	return do(one)
@@ -152,8 +152,8 @@ func (r Runs) Entries(s *session.Session, from uint64, yield func(number uint64,
 		}
 		return log.ReadFrom(from, yield)
 	}
-	if h := r.program.options.Histories; h != nil {
-		err = h.use(r.program, s, func(one *history) error { return read(one.log) })
+	if h := r.storage.Histories; h != nil {
+		err = h.use(r, s, func(one *history) error { return read(one.log) })
 		return n, err
 	}
 	dir, err := s.OpenState()
@@ -161,7 +161,7 @@ func (r Runs) Entries(s *session.Session, from uint64, yield func(number uint64,
 		return 0, err
 	}
 	defer dir.Close()
-	log, err := run.OpenLog(dir, false, r.program.options.Now)
+	log, err := run.OpenLog(dir, false, r.storage.Sessions.Now)
 	if err != nil {
 		return 0, err
 	}
@@ -195,7 +195,7 @@ func (one *history) close() {
 }
 
 // open opens the log, if it is not open. is describes the directory of the session now.
-func (one *history) open(p *Program, s *session.Session, is fs.FileInfo) error {
+func (one *history) open(r Runs, s *session.Session, is fs.FileInfo) error {
 	if one.log != nil {
 		if n, err := one.log.Len(); err != nil || n+1 < one.next || !os.SameFile(is, one.is) {
 			one.close() // another log is there
@@ -208,7 +208,7 @@ func (one *history) open(p *Program, s *session.Session, is fs.FileInfo) error {
 	if err != nil {
 		return err
 	}
-	log, err := run.OpenLog(dir, false, p.options.Now)
+	log, err := run.OpenLog(dir, false, r.storage.Sessions.Now)
 	if err != nil {
 		dir.Close()
 		return err

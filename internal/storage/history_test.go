@@ -1,4 +1,4 @@
-package program_test
+package storage_test
 
 import (
 	"bytes"
@@ -8,31 +8,24 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/state/statetest"
+	"github.com/golem-forge/golem/internal/storage"
 )
 
 // TestHistories checks that golem reads only what was appended to the log of a run, and
 // everything if another log is there.
 func TestHistories(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "golem-forge.config.yaml"), []byte("sandbox:\n  mounts:\n    - {source: ., target: /docs, mode: ro}\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	p, err := program.Load(program.Options{Dir: dir, State: t.TempDir(), Now: time.Now, Histories: &program.Histories{}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	at := filepath.Join(string(p.State()), "sessions", "abcdef")
+	s := storage.Storage{Sessions: session.Store{State: t.TempDir(), Now: time.Now}, Histories: &storage.Histories{}}
+	at := filepath.Join(string(s.Dir()), "sessions", "abcdef")
 	check := func(what, want string) {
 		t.Helper()
-		var one *session.Session
-		if one, err = p.Sessions().Find("abcdef"); err != nil {
+		one, err := s.Sessions.Find("abcdef")
+		if err != nil {
 			t.Fatal(err)
 		}
-		sum, err := p.Runs().Summary(one)
+		sum, err := s.Runs().Summary(one)
 		got := fmt.Sprintf("%v %s %q %s", sum.HasRun, sum.Begin.Worker, sum.Input, sum.End)
 		for _, u := range sum.Uses {
 			got += fmt.Sprintf(", %s %d turns %d tokens", u.Worker, u.Turns, u.Tokens.Input)
