@@ -27,7 +27,7 @@ func ReadStaged(ctx context.Context, p *program.Program, id string, secrets []st
 	if err != nil {
 		return nil, nil, err
 	}
-	gate, err := p.OpenGate(program.GateOptions{Secrets: secrets, SingleCall: true})
+	gate, err := p.OpenGate(program.GateOptions{Secrets: secrets, SingleCall: true, Tools: []string{"git_diff"}})
 	if err != nil {
 		return nil, nil, err
 	}

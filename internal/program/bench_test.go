@@ -44,8 +44,8 @@ func (b *bench) check(err error) {
 	}
 }
 
-// openGate opens a program as golem init makes it, with a file of 4 KiB.
-func (b *bench) openGate() *program.Gate {
+// load returns a program as golem init makes it, with a file of 4 KiB.
+func (b *bench) load() *program.Program {
 	dir := filepath.Join(b.TempDir(), "notes")
 	_, _, err := starter.Make(dir, starter.Options{})
 	b.check(err)
@@ -53,10 +53,33 @@ func (b *bench) openGate() *program.Gate {
 	p, err := program.Load(program.Options{Dir: dir, State: b.TempDir(), Now: time.Now})
 	b.check(err)
 	b.check(p.Trust())
-	gate, err := p.OpenGate(program.GateOptions{})
+	return p
+}
+
+// openGate opens the gate of such a program.
+func (b *bench) openGate() *program.Gate {
+	gate, err := b.load().OpenGate(program.GateOptions{})
 	b.check(err)
 	b.Cleanup(func() { b.check(gate.Close()) })
 	return gate
+}
+
+// BenchmarkOpenGate opens a gate with all tools, and one for golem apply.
+func BenchmarkOpenGate(tb *testing.B) {
+	for name, v := range map[string]program.GateOptions{"all": {}, "apply": {SingleCall: true, Tools: []string{"apply_changes"}}} {
+		tb.Run(name, func(tb *testing.B) {
+			b := &bench{tb}
+			p := b.load()
+			tb.ReportAllocs()
+			for tb.Loop() {
+				gate, err := p.OpenGate(v)
+				b.check(err)
+				tb.StopTimer()
+				b.check(gate.Close())
+				tb.StartTimer()
+			}
+		})
+	}
 }
 
 // readFile reads the file of openGate with the tool.

@@ -42,16 +42,6 @@ func unseenOff(c project.Ceiling) string {
 	return ""
 }
 
-// policyTools returns the names of tools and toolsets that a policy may list.
-func policyTools() []string {
-	names := []string{"exec", "custom", "mcp"}
-	for _, t := range Tools() {
-		names = append(names, t.Name, t.Toolset)
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
-
 // networkTools are the tools that contact other machines themselves.
 var networkTools = []string{"api_send"}
 

@@ -26,10 +26,11 @@ import (
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/taint"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/changes"
 	"github.com/golem-forge/golem/internal/toolset/custom"
 	"github.com/golem-forge/golem/internal/toolset/export"
+	"github.com/golem-forge/golem/internal/toolset/file"
 	"github.com/golem-forge/golem/internal/toolset/foreign"
-	"github.com/golem-forge/golem/internal/toolset/git"
 	"github.com/golem-forge/golem/internal/toolset/shell"
 	"github.com/golem-forge/golem/internal/toolset/web"
 	"github.com/golem-forge/golem/internal/undo"
@@ -52,6 +53,7 @@ type GateOptions struct {
 	SingleCall   bool          // the gate is for one call, and services end with it
 	Isolated     bool          // a new session gets an overlay over each writable mount, and changes no file of the user
 	Undo         bool          // the call undoes the last change, which may be from another session
+	Tools        []string      // the tools that are called, besides exec; nil for all
 
 	// Copy makes the session work on copies. OnCopy receives the progress of the copying
 	// and stops it by returning an error.
@@ -78,6 +80,7 @@ type Gate struct {
 	writers   *session.WriterList
 	done      *records.DoneCalls
 	exec      *session.Exec
+	called    []string // the tools that are called; nil for all
 	once      bool
 	untrusted []string
 	opened    time.Time
@@ -99,10 +102,11 @@ func (p *Program) Tools(worker string) (tool.Gate, error) {
 	if err != nil {
 		return tool.Gate{}, err
 	}
-	g := tool.Gate{Tools: p.unlistTools(tools(shell.Set{}, git.Set{}, export.Set{Endpoints: export.EndpointsOf(p.Project, p.options.Environ)}, web.Set{}, nil, nil, nil)), Grant: p.Project.Grant(), Workers: []string{policy.NoWorker}}
-	if step != nil {
-		g.Grant, g.Workers = step.Grant, step.Chain()
+	g, err := p.plainGate(step)
+	if err != nil {
+		return tool.Gate{}, err
 	}
+	g.Tools = p.unlistTools(tools(export.Set{Endpoints: export.EndpointsOf(p.Project, p.options.Environ)}))
 	customTools, err := p.foreign().Custom(step, nil)
 	if err != nil {
 		return tool.Gate{}, err
@@ -114,13 +118,21 @@ func (p *Program) Tools(worker string) (tool.Gate, error) {
 	}
 	g.Tools = append(g.Tools, servers...)
 	unlistServices(g)
-	g = denyTools(g, p.Project.Ceiling)
+	return denyTools(g, p.Project.Ceiling), nil
+}
+
+// plainGate returns a gate without tools for a step of the call tree, nil for a program
+// without workers. It is an error if a worker of the chain asks for too much.
+func (p *Program) plainGate(step *calltree.Step) (tool.Gate, error) {
+	if step == nil {
+		return tool.Gate{Grant: p.Project.Grant(), Workers: []string{policy.NoWorker}}, nil
+	}
 	for at := step; at != nil; at = at.Parent {
 		if err := at.Problems.Err(); err != nil {
 			return tool.Gate{}, err
 		}
 	}
-	return g, nil
+	return tool.Gate{Grant: step.Grant, Workers: step.Chain()}, nil
 }
 
 // ServerNotes says which MCP servers of a worker have no tools to list, and why.
@@ -137,10 +149,9 @@ func (p *Program) ServerNotes(worker string) ([]string, error) {
 // changes of sessions need a mount with an overlay. Tools of git need a target, api_send
 // needs an endpoint, and web_fetch a host.
 func (p *Program) unlistTools(tools []tool.Tool) []tool.Tool {
-	targets := len(p.targets().List()) > 0
 	noHost := p.Project.Network.IsEmpty() && p.Project.Fetch.IsEmpty()
 	for i, t := range tools {
-		if t.Toolset == "changes" && t.Name != "undo" && !asksOverlay(p) || t.Toolset == "git" && !targets || t.Name == "api_send" && len(p.Project.Endpoints) == 0 || t.Toolset == "web" && noHost {
+		if t.Toolset == "changes" && t.Name != "undo" && !asksOverlay(p) || t.Toolset == "git" && len(p.targets().List()) == 0 || t.Name == "api_send" && len(p.Project.Endpoints) == 0 || t.Toolset == "web" && noHost {
 			tools[i].Unlisted = true
 		}
 	}
@@ -164,11 +175,11 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 		return nil, err
 	}
 	p = forSession(p, v)
-	gate, err := p.Tools(v.Worker)
+	step, err := p.reach(v.Worker)
 	if err != nil {
 		return nil, err
 	}
-	step, err := p.reach(v.Worker)
+	gate, err := p.plainGate(step)
 	if err != nil {
 		return nil, err
 	}
@@ -231,7 +242,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	gate.Approver = desk
 	gate.Undo = session.UndoRecorder{Store: undo.OpenStore(p.Storage.Sessions.State), Files: files, Now: p.options.Now}
 	gate.Enter = work.Enter()
-	d := &Gate{Gate: gate, program: p, allFiles: files, work: work, records: rec, journal: journal, writers: writers, done: done, exec: v.Exec, once: v.SingleCall, untrusted: v.Untrusted, opened: p.options.Now(), clipboard: v.Clipboard, onOutput: v.OnOutput, step: step,
+	d := &Gate{Gate: gate, program: p, allFiles: files, work: work, records: rec, journal: journal, writers: writers, done: done, exec: v.Exec, called: v.Tools, once: v.SingleCall, untrusted: v.Untrusted, opened: p.options.Now(), clipboard: v.Clipboard, onOutput: v.OnOutput, step: step,
 		Session: work.Session, Notes: work.Notes, StartNotes: append(work.StartNotes, network.PresetNotes(p.presets)...)}
 	d.networks = network.New(network.Options{Project: p.Project, Environ: p.options.Environ, HostEnviron: p.hostEnv().Safe, Secret: p.options.Secret, Journal: d.Journal, Approver: desk, Process: rec.Process, Now: p.options.Now, MayBePrivate: mayBePrivate(p)})
 	if work.Session != nil {
@@ -271,52 +282,17 @@ func (d *Gate) newGate(step *calltree.Step, grant policy.Grant, chain []string, 
 	}
 	run := d.work.Commands(session.CommandOptions{Gate: g, OnOutput: onOutput, Hosts: hosts, Egress: d.networks.Egress(hosts, chain, tracker.CommandSource), Owner: own, Etc: d.program.Project.Etc, Exec: d.exec,
 		OnlyUser: d.exec != nil || len(d.program.Workers) == 0})
-	services := run.Services(d.once)
-	place := d.work.Session
-	if !slices.Equal(chain, d.Workers) { // a called worker starts without directory and variables
-		place = nil
-	}
-	start := ""
-	if step != nil {
-		start = step.Worker.ShellDir
-	}
-	staging, clearing := d.gitTools(step, g, tracker)
-	sending := d.networks.OwnRequests("api_send", "an approved call", g.Workers)
-	running := append(clearing, run, sending)
-	g.Tools = d.program.unlistTools(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.ShellPlace(own), Start: start, Services: services}, staging, d.program.exportTools(d.clipboard, staging.Scanners, sending), web.Set{Fetcher: d.networks.Fetcher(hosts, chain, tracker.Source)}, d.work.Keeper(d.records.Folder), d.work.Undoer(undo.OpenStore(d.program.Storage.Sessions.State), d.allFiles), d.work.Committer(gitOpener(d.program))))
-	unlistServices(g)
+	var running []io.Closer
+	g.Tools, running = d.connectTools(step, g, tracker, run, own)
 	if d.exec != nil {
 		g.Tools = append(g.Tools, shell.Exec(run))
 	}
-	runner := func(f worker.Foreign) (custom.Runner, error) {
-		c, err := d.foreignCommands(g, f)
-		running = append(running, c)
-		return hidingCommands{c, egress.NewHider(foreigntools.SecretsOf(f, d.program.options.Environ))}, err
-	}
-	customTools, err := d.program.foreign().Custom(step, runner)
-	if err != nil {
-		return g, nil, nil, err
-	}
-	g.Tools = append(g.Tools, customTools...)
-	var lister func(worker.Server, *foreign.Server) (foreign.Listing, error)
-	if list {
-		lister = d.lister(step, g, tracker)
-	}
-	servers, notes, err := d.program.foreign().Servers(step, grant.Limits.Time, g.Tools, func(s worker.Server, p foreign.Program) (*foreign.Server, error) {
-		server, closers, err := d.newServer(g, s, p)
-		running = append(running, closers...)
-		return server, err
-	}, lister)
-	if err != nil {
-		return g, nil, nil, err
-	}
-	g.Tools = append(g.Tools, servers...)
-	hooks, err := d.program.foreign().Hooks(step, g, runner)
-	if err != nil {
-		return g, nil, nil, err
-	}
-	if hooks != nil {
-		g.Hooks = hooks
+	if step != nil {
+		var more []io.Closer
+		if more, notes, err = d.connectForeign(step, &g, tracker, list); err != nil {
+			return g, nil, nil, err
+		}
+		running = append(running, more...)
 	}
 	g = denyTools(g, d.program.Project.Ceiling)
 	d.mu.Lock()
@@ -328,6 +304,86 @@ func (d *Gate) newGate(step *calltree.Step, grant policy.Grant, chain []string, 
 		d.mu.Unlock()
 		return closeAll(running)
 	}, notes, nil
+}
+
+// connectTools returns golem's own tools for the gate of a worker, and what is closed after
+// use. run runs its commands, whose files belong to own.
+func (d *Gate) connectTools(step *calltree.Step, g tool.Gate, tracker *taint.Tracker, run *session.Commands, own session.Owner) (list []tool.Tool, running []io.Closer) {
+	if d.calls("filesystem") {
+		list = file.Tools()
+	}
+	if d.calls("shell") {
+		s := shell.Set{Runner: run, Rules: g.Grant.Shell, Services: run.Services(d.once)}
+		place := d.work.Session
+		if !slices.Equal(g.Workers, d.Workers) { // a called worker starts without directory and variables
+			place = nil
+		}
+		s.Place = place.ShellPlace(own)
+		if step != nil {
+			s.Start = step.Worker.ShellDir
+		}
+		list = append(list, s.Tools()...)
+	}
+	if d.calls("git", "clearance") {
+		staging, clearing := d.gitTools(step, g, tracker)
+		sending := d.networks.OwnRequests("api_send", "an approved call", g.Workers)
+		list = slices.Concat(list, staging.Tools(), d.program.exportTools(d.clipboard, staging.Scanners, sending).Tools())
+		running = append(clearing, sending)
+	}
+	if d.calls("web") {
+		list = append(list, web.Set{Fetcher: d.networks.Fetcher(g.Hosts(), g.Workers, tracker.Source)}.Tools()...)
+	}
+	if d.calls("changes") {
+		list = append(list, changes.Tools(d.work.Keeper(d.records.Folder), d.work.Undoer(undo.OpenStore(d.program.Storage.Sessions.State), d.allFiles), d.work.Committer(gitOpener(d.program)))...)
+	}
+	g.Tools = d.program.unlistTools(list)
+	unlistServices(g)
+	return g.Tools, append(running, run)
+}
+
+// calls reports whether the gate was opened for tools of these sets. A name that golem does
+// not know may be that of any tool.
+func (d *Gate) calls(sets ...string) bool {
+	return d.called == nil || slices.ContainsFunc(d.called, func(name string) bool {
+		set := setOf(name)
+		return set == "" || slices.Contains(sets, set)
+	})
+}
+
+// connectForeign adds the tools and hooks of the programs that a worker names to its gate. It
+// returns what is closed after use. list and notes are those of newGate.
+func (d *Gate) connectForeign(step *calltree.Step, g *tool.Gate, tracker *taint.Tracker, list bool) (running []io.Closer, notes []string, err error) {
+	runner := func(f worker.Foreign) (custom.Runner, error) {
+		c, err := d.foreignCommands(*g, f)
+		running = append(running, c)
+		return hidingCommands{c, egress.NewHider(foreigntools.SecretsOf(f, d.program.options.Environ))}, err
+	}
+	if d.calls() {
+		customTools, err := d.program.foreign().Custom(step, runner)
+		if err != nil {
+			return nil, nil, err
+		}
+		g.Tools = append(g.Tools, customTools...)
+		var lister func(worker.Server, *foreign.Server) (foreign.Listing, error)
+		if list {
+			lister = d.lister(step, *g, tracker)
+		}
+		var servers []tool.Tool
+		servers, notes, err = d.program.foreign().Servers(step, g.Grant.Limits.Time, g.Tools, func(s worker.Server, p foreign.Program) (*foreign.Server, error) {
+			server, closers, err := d.newServer(*g, s, p)
+			running = append(running, closers...)
+			return server, err
+		}, lister)
+		if err != nil {
+			return nil, nil, err
+		}
+		g.Tools = append(g.Tools, servers...)
+	}
+	hooks, err := d.program.foreign().Hooks(step, *g, runner)
+	if hooks != nil {
+		g.Hooks = hooks
+	}
+	return running, notes, err
 }
 
 // lister returns a function that lists the tools of an MCP server for a gate and stores

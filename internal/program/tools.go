@@ -12,26 +12,57 @@ import (
 	"github.com/golem-forge/golem/internal/toolset/web"
 )
 
+// builtin has golem's own tools, with their older names.
+var builtin = []struct {
+	set   string
+	names []string
+}{
+	{"filesystem", []string{"read_file", "read_files", "write_file", "edit_file", "list_files", "find_files", "search_files",
+		"file_info", "file_exists", "make_directory", "move_file", "copy_file", "delete_file",
+		"sandbox_read_text", "sandbox_write_text", "sandbox_list"}},
+	{"shell", []string{"shell", "service_start", "service_list", "service_output", "service_stop"}},
+	{"git", []string{"git_stage", "git_status", "git_diff", "git_list_staged", "git_push", "git_pull", "git_discard",
+		"git_branches", "git_merge", "pullFromGit", "gitPull", "stageForPush", "gitStage"}},
+	{"clearance", []string{"file_export", "api_send", "clipboard_copy"}},
+	{"web", []string{"web_fetch"}},
+	{"changes", []string{"apply_changes", "discard_changes", "undo"}},
+}
+
+// setOf returns the set of one of golem's own tools, "" for another name.
+func setOf(name string) string {
+	for _, one := range builtin {
+		if slices.Contains(one.names, name) {
+			return one.set
+		}
+	}
+	return ""
+}
+
 // toolNames returns the names of golem's tools. No worker may have one of them, because a
 // worker that can be called is a tool itself.
 func toolNames() []string {
-	return []string{
-		"read_file", "read_files", "write_file", "edit_file", "list_files", "find_files", "search_files",
-		"file_info", "file_exists", "make_directory", "move_file", "copy_file", "delete_file",
-		"sandbox_read_text", "sandbox_write_text", "sandbox_list", "pullFromGit", "gitPull", "stageForPush", "gitStage",
-		"shell", "service_start", "service_list", "service_output", "service_stop", "call_worker", "worker_call", "worker_create",
-		"git_stage", "git_status", "git_diff", "git_list_staged", "git_push", "git_pull", "git_discard",
-		"git_branches", "git_merge", "apply_changes", "discard_changes", "undo", "file_export", "api_send", "clipboard_copy", "web_fetch",
+	names := []string{"call_worker", "worker_call", "worker_create"}
+	for _, one := range builtin {
+		names = append(names, one.names...)
 	}
+	return names
+}
+
+// policyTools returns the names of tools and toolsets that a policy may list.
+func policyTools() []string {
+	names := []string{"exec", "custom", "mcp"}
+	for _, one := range builtin {
+		names = append(append(names, one.set), one.names...)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // Tools returns all tools of this version, for listing.
-func Tools() []tool.Tool {
-	return tools(shell.Set{}, git.Set{}, export.Set{}, web.Set{}, nil, nil, nil)
-}
+func Tools() []tool.Tool { return tools(export.Set{}) }
 
-// tools returns all tools of this version, connected to what runs commands, stages
-// commits, exports results, reads the web, keeps changes, undoes them and takes commits.
-func tools(s shell.Set, g git.Set, e export.Set, w web.Set, k changes.Keeper, u changes.Undoer, c changes.Committer) []tool.Tool {
-	return slices.Concat(file.Tools(), s.Tools(), g.Tools(), e.Tools(), w.Tools(), changes.Tools(k, u, c))
+// tools returns all tools of this version, with those of a set that knows its endpoints.
+// Nothing is connected to them, so they cannot be called.
+func tools(e export.Set) []tool.Tool {
+	return slices.Concat(file.Tools(), shell.Set{}.Tools(), git.Set{}.Tools(), e.Tools(), web.Set{}.Tools(), changes.Tools(nil, nil, nil))
 }

@@ -239,7 +239,11 @@ func (f *execFlags) openGate(cmd *cobra.Command, p *program.Program, x *session.
 	ctx, stop := untilSignal(cmd.Context()) // after this the command gets the signals
 	defer stop()
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
-	gate, err := p.OpenGate(program.GateOptions{Worker: f.worker, Session: cmp.Or(f.sessionID(), session.New), Copy: wantsCopy(f.copy), OnCopy: copying.tell,
+	called := []string{} // besides exec
+	if f.apply != "no" {
+		called = append(called, "apply_changes")
+	}
+	gate, err := p.OpenGate(program.GateOptions{Worker: f.worker, Tools: called, Session: cmp.Or(f.sessionID(), session.New), Copy: wantsCopy(f.copy), OnCopy: copying.tell,
 		Secrets: secrets(os.Environ()), Exec: x, Asker: asker, HostAsker: f.hosts})
 	copying.end(err == nil)
 	var caught signaled

@@ -136,7 +136,7 @@ func (f *gateFlags) openForLogin(cmd *cobra.Command) (*program.Gate, error) {
 	if err := f.askTrust(cmd, p, false); err != nil {
 		return nil, err
 	}
-	return p.OpenGate(program.GateOptions{Worker: f.worker, Secrets: secrets(os.Environ()), SingleCall: true})
+	return p.OpenGate(program.GateOptions{Worker: f.worker, Secrets: secrets(os.Environ()), SingleCall: true, Tools: []string{}})
 }
 
 // keepLogin stores the login at a server.

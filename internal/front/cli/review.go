@@ -91,7 +91,7 @@ func (f *gateFlags) review(cmd *cobra.Command, ids []string, summary, all bool) 
 	}
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
-	gate, err := p.OpenGate(program.GateOptions{Worker: f.worker, Secrets: secrets(os.Environ()), Session: f.sessionID(), SingleCall: true})
+	gate, err := p.OpenGate(program.GateOptions{Worker: f.worker, Secrets: secrets(os.Environ()), Session: f.sessionID(), SingleCall: true, Tools: []string{"git_list_staged", "git_diff"}})
 	if err != nil {
 		return err
 	}

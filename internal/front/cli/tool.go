@@ -108,7 +108,7 @@ func (f *gateFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.R
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
-	v := program.GateOptions{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(), SingleCall: true, Undo: f.undoes,
+	v := program.GateOptions{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(), SingleCall: true, Undo: f.undoes, Tools: []string{call.Tool},
 		Copy: wantsCopy(f.copy), OnCopy: copying.tell}
 	var live *liveOutput
 	if call.Tool == "shell" && !wantsJSON(cmd) {

@@ -78,7 +78,7 @@ func (s *server) act(w http.ResponseWriter, r *http.Request, a action) {
 	}
 	var gate *program.Gate
 	if err == nil {
-		gate, err = p.OpenGate(program.GateOptions{Secrets: s.secrets, Session: a.session, SingleCall: true})
+		gate, err = p.OpenGate(program.GateOptions{Secrets: s.secrets, Session: a.session, SingleCall: true, Tools: []string{a.call.Tool}})
 	}
 	if err != nil {
 		s.fail(w, err)
