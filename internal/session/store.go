@@ -101,7 +101,8 @@ const (
 
 func (s Store) dir() string { return filepath.Join(s.State, sessionsName) }
 
-// List returns all sessions, the one used last first.
+// List returns all sessions, the one used last first. If a golem was killed while it removed
+// a session, List removes the rest.
 func (s Store) List() ([]*Session, error) {
 	Recover(s)
 	entries, err := os.ReadDir(s.dir())
@@ -112,6 +113,8 @@ func (s Store) List() ([]*Session, error) {
 	for _, e := range entries {
 		if found, err := s.at(e.Name()); err == nil {
 			list = append(list, found)
+		} else {
+			transaction.FinishRemoval(sandbox.Host(filepath.Join(s.dir(), e.Name()))) // the next List tries again
 		}
 	}
 	slices.SortFunc(list, func(a, b *Session) int { return cmp.Or(b.LastUsed.Compare(a.LastUsed), strings.Compare(a.ID, b.ID)) })

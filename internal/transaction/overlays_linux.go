@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/golem-forge/golem/internal/claim"
+	"github.com/golem-forge/golem/internal/durable"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/sandbox"
@@ -405,7 +407,8 @@ func (o *Overlays) Close() error {
 	return err
 }
 
-// Remove removes the overlays with all changes in them.
+// Remove removes the overlays with all changes in them, and the directory that they are in.
+// It renames that directory first. If golem is killed then, FinishRemoval removes the rest.
 func (o *Overlays) Remove() error {
 	used, err := lockFile(filepath.Join(o.dir, usedName), unix.LOCK_EX, 0)
 	if err != nil {
@@ -421,17 +424,45 @@ func (o *Overlays) Remove() error {
 		return err
 	}
 	return o.alone(func() error {
-		for _, l := range o.all.Layers {
-			r := request{Do: removeRecord, Layer: l}
-			if _, err := (&helper{}).ask(r); err == nil {
-				continue // only directories that the user cannot enter need a helper process
-			}
-			if _, err := o.helpers.any().ask(r); err != nil {
-				return err
-			}
+		to := filepath.Join(filepath.Dir(o.dir), removedPrefix+filepath.Base(o.dir))
+		if err := durable.Rename(o.dir, to); err != nil {
+			return err
 		}
-		return overlay.Overlay{Store: o.dir}.Remove()
+		return removeSession(&o.helpers, to, len(o.all.Layers))
 	})
+}
+
+// removedPrefix starts the names of directories whose overlays golem removes.
+const removedPrefix = ".removed-"
+
+// FinishRemoval removes the directory dir if a golem was killed while it removed the overlays
+// in it. It does nothing with other directories, and if a golem removes the overlays now.
+func FinishRemoval(dir sandbox.Host) error {
+	if !strings.HasPrefix(filepath.Base(string(dir)), removedPrefix) {
+		return nil
+	}
+	held, ok := claim.Seize(string(dir))
+	if !ok {
+		return nil
+	}
+	defer held.Close()
+	known, _ := readDescription(string(dir)) // it is gone if only golem's own files are left
+	var h helpers
+	return errors.Join(removeSession(&h, string(dir), len(known.Layers)), h.close())
+}
+
+// removeSession removes the directory dir with so many overlays.
+func removeSession(h *helpers, dir string, overlays int) error {
+	for i := range overlays {
+		r := request{Do: removeRecord, Layer: overlay.Overlay{Store: filepath.Join(dir, strconv.Itoa(i))}}
+		if _, err := (&helper{}).ask(r); err == nil {
+			continue // only directories that the user cannot enter need a helper process
+		}
+		if _, err := h.any().ask(r); err != nil {
+			return err
+		}
+	}
+	return overlay.Overlay{Store: dir}.Remove()
 }
 
 // Mounted implements jail.Overlays.

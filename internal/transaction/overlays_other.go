@@ -110,6 +110,9 @@ func (*Overlays) Close() error { return nil }
 // Remove returns an error.
 func (*Overlays) Remove() error { return errNoOverlays }
 
+// FinishRemoval does nothing: there are no overlays here.
+func FinishRemoval(sandbox.Host) error { return nil }
+
 // Mounted returns false.
 func (*Overlays) Mounted() bool { return false }
 
