@@ -70,14 +70,14 @@ func (s Store) AppliedMounts() ([]transaction.Directory, error) {
 	return last.Directories(), nil
 }
 
-// A Recovery says what golem did about changes that a killed golem was applying or
-// undoing.
+// A Recovery says what golem did about changes that a killed golem was applying, undoing or
+// discarding.
 type Recovery struct {
 	Undone bool     // golem has completed an undo
 	Notes  []string // lines for the user
 }
 
-// recover completes what a killed golem was applying or undoing. See transaction.Recover.
+// recover completes what a killed golem was applying, undoing or discarding. See transaction.Recover.
 func (l pendingChanges) recover() (r Recovery, err error) {
 	done, err := transaction.Recover(l.dir)
 	var notes []string
@@ -95,17 +95,20 @@ func (l pendingChanges) recover() (r Recovery, err error) {
 		}
 		notes = append(notes, note)
 	}
+	if done.Discarded > 0 {
+		notes = append(notes, "golem was killed while it discarded changes, and has now discarded the rest")
+	}
 	if done.Reverted > 0 {
 		notes = append(notes, "golem was killed before it had applied any change, and nothing is applied now; golem diff shows the changes")
 	}
 	for _, b := range done.Broken {
-		notes = append(notes, "golem was killed while it applied or undid changes, and cannot complete that: "+visible.Text(b.Why)+"; your directory may have a part of them, and "+visible.Text(string(b.Dir))+" keeps the files")
+		notes = append(notes, "golem was killed while it applied, undid or discarded changes, and cannot complete that: "+visible.Text(b.Why)+"; your directory may have a part of them, and "+visible.Text(string(b.Dir))+" keeps the files")
 	}
 	return Recovery{Undone: done.Undone > 0, Notes: notes}, err
 }
 
-// Recover completes what a killed golem was applying or undoing in the directories of the
-// program. Everything that lists sessions or changes calls it first, because a session
+// Recover completes what a killed golem was applying, undoing or discarding in the directories
+// of the program. Everything that lists sessions or changes calls it first, because a session
 // lacks changes that are half applied. It calls OnRecover with what it did, and with the
 // reason if it failed. It reports whether there was something to complete.
 func Recover(s Store) bool {
@@ -115,7 +118,7 @@ func Recover(s Store) bool {
 	}
 	r, err := l.recover()
 	if err != nil {
-		r.Notes = append(r.Notes, "golem was killed while it applied or undid changes, and cannot complete that now ("+visible.Text(jail.Plain(err))+"), so lists of changes are incomplete; golem completes it when you type the command again and this no longer fails")
+		r.Notes = append(r.Notes, "golem was killed while it applied, undid or discarded changes, and cannot complete that now ("+visible.Text(jail.Plain(err))+"), so lists of changes are incomplete; golem completes it when you type the command again and this no longer fails")
 	}
 	if s.OnRecover != nil {
 		s.OnRecover(r)

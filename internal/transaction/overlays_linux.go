@@ -336,8 +336,9 @@ func (o *Overlays) Usage() (files int, bytes int64) {
 
 // Discard removes the changes at and below names from the overlays, so that the overlays
 // show the directories there again. It calls check with the changes first, while no call
-// can add to them. If check returns an error, Discard does nothing.
-func (o *Overlays) Discard(names []string, check func([]SessionChange) error) error {
+// can add to them. If check returns an error, Discard does nothing. A record in dir, a
+// directory of golem's, says what it discards. If golem is killed, Recover discards the rest.
+func (o *Overlays) Discard(dir sandbox.Host, names []string, check func([]SessionChange) error) error {
 	return o.alone(func() error {
 		h := o.helpers.any()
 		list, _, err := o.listBelow(h, names)
@@ -347,16 +348,23 @@ func (o *Overlays) Discard(names []string, check func([]SessionChange) error) er
 		if err := check(list); err != nil {
 			return err
 		}
+		st := &store{string(dir), h}
+		if err := os.MkdirAll(st.dir, 0o700); err != nil {
+			return err
+		}
+		w, err := st.newRecord(nil, 1)
+		if err != nil {
+			return err
+		}
 		for i, l := range o.layers {
-			paths := o.pathsIn(i, names)
-			if len(paths) == 0 {
-				continue
-			}
-			if _, err := h.ask(request{Do: discardChanges, Layer: l, Paths: paths}); err != nil {
-				return err
+			if paths := o.pathsIn(i, names); len(paths) > 0 {
+				w.discards = append(w.discards, discarded{l, paths})
 			}
 		}
-		return nil
+		if err = w.describe(); err == nil {
+			err = st.discard(w, false)
+		}
+		return errors.Join(err, st.remove(w))
 	})
 }
 

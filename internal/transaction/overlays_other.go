@@ -99,7 +99,9 @@ func (*Overlays) PlanDiscard([]string) ([]SessionChange, string, error) {
 }
 
 // Discard returns an error.
-func (*Overlays) Discard([]string, func([]SessionChange) error) error { return errNoOverlays }
+func (*Overlays) Discard(sandbox.Host, []string, func([]SessionChange) error) error {
+	return errNoOverlays
+}
 
 // Begin returns an error.
 func (*Overlays) Begin(sandbox.Host, []Pick) (*Transaction, error) { return nil, errNoOverlays }

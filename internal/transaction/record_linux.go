@@ -40,6 +40,8 @@ type record struct {
 
 	of     []overlay.Overlay // the overlays of the session that the changes came from
 	picked [][]string        // the picked paths of each
+
+	discards []discarded // the changes that golem discards, if it has decided that
 }
 
 // Stores implements jail.Record.
@@ -71,6 +73,14 @@ type description struct {
 	Target []string
 	Of     []overlay.Overlay
 	Picked [][]string
+
+	Discards []discarded `json:",omitempty"`
+}
+
+// discarded are the paths that golem discards in an overlay of a session.
+type discarded struct {
+	Layer overlay.Overlay
+	Paths []string
 }
 
 // descriptionName is the name of that file.
@@ -117,7 +127,7 @@ func replaceFile(name string, data []byte) error { return durable.WriteAlone(nam
 
 // describe writes the description of a record.
 func (w *record) describe() error {
-	return description{w.layers, w.targets, w.of, w.picked}.write(w.dir)
+	return description{w.layers, w.targets, w.of, w.picked, w.discards}.write(w.dir)
 }
 
 // readRecord reads a record, which may have been moved since it was described.
@@ -126,7 +136,7 @@ func readRecord(dir string) (*record, error) {
 	for i := range d.Layers {
 		d.Layers[i].Store = filepath.Join(dir, strconv.Itoa(i))
 	}
-	return &record{dir: dir, layers: d.Layers, targets: d.Target, of: d.Of, picked: d.Picked}, err
+	return &record{dir: dir, layers: d.Layers, targets: d.Target, of: d.Of, picked: d.Picked, discards: d.Discards}, err
 }
 
 // decidedName is a file in a record. It says that golem applies all changes of the

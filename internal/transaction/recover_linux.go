@@ -15,8 +15,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Recover completes transactions that were being applied or undone when golem was killed,
-// and removes the remains of others. It sets aside transactions that it cannot complete.
+// Recover completes transactions that were being applied or undone when golem was killed, and
+// discards of changes, and removes the remains of others. It sets aside transactions that it cannot complete.
 // If a transaction is half done and another golem works here for longer than a few
 // seconds, the error is ErrBusy.
 func Recover(dir sandbox.Host) (done Recovered, err error) {
@@ -47,8 +47,8 @@ func Recover(dir sandbox.Host) (done Recovered, err error) {
 	return done, ifHalfDone(err, list)
 }
 
-// IsInterrupted reports whether a golem was killed while it applied or undid changes, and
-// no other golem completes that now. It is faster than Recover: it does not look for
+// IsInterrupted reports whether a golem was killed while it applied, undid or discarded
+// changes, and no other golem completes that now. It is faster than Recover: it does not look for
 // remains that only need to be removed.
 func IsInterrupted(dir sandbox.Host) bool {
 	entries, err := os.ReadDir(string(dir))
@@ -80,8 +80,8 @@ func ifHalfDone(err error, list []string) error {
 	return nil
 }
 
-// isHalfDone reports whether golem still has to apply or undo the changes of a record, or
-// to put back files that the record took from a session.
+// isHalfDone reports whether golem still has to apply, undo or discard the changes of a
+// record, or to put back files that the record took from a session.
 func isHalfDone(dir string) bool {
 	w := &record{dir: dir}
 	if isUndoing(dir) || w.isDecided() {
@@ -91,7 +91,7 @@ func isHalfDone(dir string) bool {
 		return false
 	}
 	w, err := readRecord(dir)
-	return err == nil && w.isStarted()
+	return err == nil && (w.isStarted() || len(w.discards) > 0)
 }
 
 // isStarted reports whether a record that is not applied has moved files, of a directory
@@ -158,6 +158,15 @@ func (st *store) recover(dir string) (done Recovered, err error) {
 		return Recovered{Undone: 1, Left: left}, err
 	case strings.HasPrefix(filepath.Base(dir), appliedPrefix):
 		return done, errors.Join(w.undecide(), st.remove(w)) // golem has forgotten it
+	case len(w.discards) > 0:
+		session := &Overlays{dir: filepath.Dir(w.discards[0].Layer.Store)}
+		if _, err := os.Lstat(session.dir); errors.Is(err, fs.ErrNotExist) {
+			return done, st.remove(w)
+		}
+		if err := session.alone(func() error { return st.discard(w, true) }); err != nil {
+			return done, err
+		}
+		return Recovered{Discarded: 1}, st.remove(w)
 	case !w.isDecided():
 		if w.isStarted() {
 			done.Reverted = 1

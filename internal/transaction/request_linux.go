@@ -3,6 +3,7 @@ package transaction
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"golang.org/x/sys/unix"
@@ -25,6 +26,7 @@ type request struct {
 	To    overlay.Overlay // the overlay of the record that gets the picked changes
 	List  string          // the name of the list to write
 	Sums  bool            // with a digest of each file
+	Rest  bool            // some of the paths may be discarded already
 	// InPlace is true if nobody works in the session, so that files can stay there until
 	// they are taken.
 	InPlace bool
@@ -227,7 +229,9 @@ func (r request) carryOut() (got reply) {
 			}
 		}
 	case discardChanges:
-		err = r.Layer.Discard(r.Paths)
+		if err = r.Layer.Discard(r.Paths); r.Rest && errors.Is(err, fs.ErrNotExist) {
+			err = r.discardRest()
+		}
 	default:
 		err = errors.New("no such request")
 	}
@@ -243,6 +247,16 @@ func (r request) carryOut() (got reply) {
 		return failed(err)
 	}
 	return got
+}
+
+// discardRest discards the changes at those paths that still have some.
+func (r request) discardRest() (err error) {
+	for _, p := range r.Paths {
+		if e := r.Layer.Discard([]string{p}); !errors.Is(e, fs.ErrNotExist) {
+			err = errors.Join(err, e)
+		}
+	}
+	return err
 }
 
 // some returns as many names as fit in a reply.

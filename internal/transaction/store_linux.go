@@ -148,6 +148,17 @@ func (st *store) abort(w *record) (stayed []string, err error) {
 	return stayed, errors.Join(err, st.giveBack(w))
 }
 
+// discard discards the changes of a session that a record names. If rest is set, some of
+// them may be discarded already.
+func (st *store) discard(w *record, rest bool) error {
+	for _, d := range w.discards {
+		if _, err := st.helper.ask(request{Do: discardChanges, Layer: d.Layer, Paths: d.Paths, Rest: rest}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // take moves files out of the session that stayed there until now. It returns the names of
 // files that have changed since.
 func (st *store) take(w *record) (clash []string, err error) {

@@ -51,11 +51,12 @@ type Result struct {
 
 // Recovered says what Recover has completed.
 type Recovered struct {
-	Applied  int      // transactions that are now applied
-	Undone   int      // transactions that are now undone
-	Left     []string // names for commands of files that changed since, so that their changes are not undone
-	Reverted int      // transactions of which nothing is applied now: golem was killed before it had decided to apply them
-	Broken   []Broken // transactions that golem could neither complete nor revert
+	Applied   int      // transactions that are now applied
+	Undone    int      // transactions that are now undone
+	Left      []string // names for commands of files that changed since, so that their changes are not undone
+	Reverted  int      // transactions of which nothing is applied now: golem was killed before it had decided to apply them
+	Discarded int      // discards that are now complete
+	Broken    []Broken // transactions that golem could neither complete nor revert
 }
 
 // A Broken is a transaction that golem has set aside.
@@ -67,5 +68,6 @@ type Broken struct {
 func (r *Recovered) add(other Recovered) {
 	r.Applied, r.Undone, r.Reverted = r.Applied+other.Applied, r.Undone+other.Undone, r.Reverted+other.Reverted
 	r.Left = append(r.Left, other.Left...)
+	r.Discarded += other.Discarded
 	r.Broken = append(r.Broken, other.Broken...)
 }
