@@ -137,8 +137,14 @@ func (c *ConflictError) orNil() error {
 	return c
 }
 
-// markApplied marks that all moves are made.
+// markApplied marks that all moves are made. On another file system than that of the store,
+// the moves must be on the disk before the mark: golem then removes the staged files.
 func (a *applier) markApplied() error {
+	if stagingOf(a.Overlay) != a.Overlay {
+		if err := syncAll(a.Dir); err != nil {
+			return err
+		}
+	}
 	if err := markTimeAtomically(a.Store + "/" + appliedName); err != nil {
 		return err
 	}

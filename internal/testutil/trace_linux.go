@@ -45,6 +45,13 @@ type FileCall struct {
 // what a dead process wrote. Only the calls themselves show it.
 func Trace(t testing.TB, cmd *exec.Cmd) []FileCall {
 	t.Helper()
+	return TraceUntil(t, cmd, func(FileCall) bool { return false })
+}
+
+// TraceUntil is Trace for a command that is killed, with its children, when it begins a call
+// for which stop returns true. The call is not made.
+func TraceUntil(t testing.TB, cmd *exec.Cmd, stop func(FileCall) bool) []FileCall {
+	t.Helper()
 	runtime.LockOSThread() // ptrace works from one thread only
 	defer runtime.UnlockOSThread()
 	var said bytes.Buffer
@@ -61,11 +68,11 @@ func Trace(t testing.TB, cmd *exec.Cmd) []FileCall {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	tr := tracer{first: cmd.Process.Pid, inside: make(map[int]bool)}
+	tr := tracer{first: cmd.Process.Pid, inside: make(map[int]bool), stop: stop}
 	code, err := tr.follow()
 	out.Seek(0, io.SeekStart)
 	io.Copy(&said, out)
-	if err != nil || code != 0 {
+	if err != nil || code != 0 && !tr.stopped {
 		t.Fatalf("%v: exit %d, %v\n%s", cmd.Args, code, err, said.String())
 	}
 	return tr.calls
@@ -75,6 +82,9 @@ type tracer struct {
 	first  int
 	inside map[int]bool // threads that are in a system call
 	calls  []FileCall
+
+	stop    func(FileCall) bool
+	stopped bool
 }
 
 // follow traces the command to its end, and returns its exit code.
@@ -115,6 +125,11 @@ func (tr *tracer) follow() (code int, err error) {
 			if tr.inside[pid] = !tr.inside[pid]; tr.inside[pid] {
 				tr.enter(pid)
 			}
+			if tr.stopped {
+				for traced := range tr.inside {
+					unix.Kill(traced, unix.SIGKILL)
+				}
+			}
 		case stop == unix.SIGTRAP && status.TrapCause() > 0: // a new thread, process or program
 		case stop == unix.SIGSTOP: // the first stop of a new one
 		default:
@@ -143,7 +158,10 @@ func (tr *tracer) enter(pid int) {
 	}
 	number, _ := strconv.Atoi(strings.Fields(string(text))[0]) // the only decimal field
 	arg = arg[1:]
-	add := func(op Op, path, to string) { tr.calls = append(tr.calls, FileCall{op, path, to}) }
+	add := func(op Op, path, to string) {
+		call := FileCall{op, path, to}
+		tr.calls, tr.stopped = append(tr.calls, call), tr.stopped || tr.stop(call)
+	}
 	switch number {
 	case unix.SYS_WRITE, unix.SYS_PWRITE64, unix.SYS_WRITEV, unix.SYS_PWRITEV, unix.SYS_FTRUNCATE, unix.SYS_FALLOCATE, unix.SYS_SENDFILE:
 		add(Write, fdPath(pid, arg[0]), "")
@@ -153,7 +171,7 @@ func (tr *tracer) enter(pid int) {
 		if arg[2]&(unix.O_CREAT|unix.O_TRUNC) != 0 {
 			add(Write, nameAt(pid, arg[0], arg[1]), "")
 		}
-	case unix.SYS_FSYNC, unix.SYS_FDATASYNC:
+	case unix.SYS_FSYNC, unix.SYS_FDATASYNC, unix.SYS_SYNCFS:
 		add(Sync, fdPath(pid, arg[0]), "")
 	case unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2:
 		add(Rename, nameAt(pid, arg[0], arg[1]), nameAt(pid, arg[2], arg[3]))
