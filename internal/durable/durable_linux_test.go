@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -59,6 +60,10 @@ func TestC10WritersSync(t *testing.T) {
 		}
 		if bad != "" && (len(list) != 2 || !strings.HasPrefix(list[0], dir+"/y got its name")) {
 			t.Errorf("a rename without syncs: got %q", list)
+		}
+		moved := slices.Index(calls, testutil.FileCall{Op: testutil.Rename, Path: filepath.Join(dir, "c.tmp"), To: filepath.Join(dir, "d/c")})
+		if next := calls[moved+1:]; moved < 0 || !slices.Contains(next[:2], testutil.FileCall{Op: testutil.Sync, Path: dir}) {
+			t.Error("the directory of the old name was not synced after a move")
 		}
 		if !testutil.Wrote(calls, filepath.Join(dir, "b.new")) {
 			t.Error("the trace is empty")
