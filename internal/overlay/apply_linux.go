@@ -101,21 +101,10 @@ func readTime(name string) (int64, error) {
 	return st.Ctim.Nano(), nil
 }
 
-// Apply applies changes to the real directory, except special files and those at or below
-// the skipped paths. If the directory changed meanwhile, Apply returns a ConflictError
-// and moves nothing.
-func (o Overlay) Apply(changes []PathChange, skipped []string) error {
-	if err := o.PrepareApply(changes, skipped); err != nil {
-		return err
-	}
-	if err := o.FinishApply(); err != nil {
-		return err
-	}
-	return o.RemoveStaging()
-}
-
-// PrepareApply is the first half of Apply: it looks for conflicts and writes the list of
-// moves. It moves nothing yet.
+// PrepareApply is the first part of applying changes to the real directory. It looks for
+// conflicts and writes the list of moves. It moves nothing yet. It skips special files, and
+// changes at or below the skipped paths. If the directory changed meanwhile, it returns a
+// ConflictError.
 func (o Overlay) PrepareApply(changes []PathChange, skipped []string) error {
 	if !canRename(o) {
 		if err := o.CheckApply(changes, skipped); err != nil {
@@ -141,8 +130,9 @@ func (o Overlay) PrepareApply(changes []PathChange, skipped []string) error {
 	return writeMoves(o.Store, movesName, moves)
 }
 
-// FinishApply is the second half of Apply. If a file cannot be moved, it returns an error
-// and moves everything back. AbortApply can revert it until RemoveStaging.
+// FinishApply makes the moves that PrepareApply planned. If a file cannot be moved, it
+// returns an error and moves everything back. AbortApply can revert it until RemoveStaging,
+// which is the last part.
 func (o Overlay) FinishApply() error {
 	moves, a, err := resumeApply(o)
 	if err != nil {
@@ -215,7 +205,7 @@ func (a *applier) removeMoves() error {
 	return removeStagingDir(a.Overlay)
 }
 
-// CheckApply returns the ConflictError that Apply would return, or nil.
+// CheckApply returns the ConflictError that PrepareApply would return, or nil.
 func (o Overlay) CheckApply(changes []PathChange, skipped []string) error {
 	a, err := openApplier(o)
 	if err != nil {
@@ -226,32 +216,20 @@ func (o Overlay) CheckApply(changes []PathChange, skipped []string) error {
 	return err
 }
 
-// Recover completes an interrupted Apply or Undo, and reports whether there was one.
-func (o Overlay) Recover() (bool, error) {
-	undoing := exists(o.Store+"/"+undoneName+".begun") && !exists(o.Store+"/"+undoneName)
-	if exists(o.Store+"/"+appliedName) && !undoing {
-		return false, o.RemoveStaging()
+// Recover completes an interrupted apply.
+func (o Overlay) Recover() error {
+	if exists(o.Store + "/" + appliedName) {
+		return o.RemoveStaging()
 	}
 	moves, a, err := resumeApply(o)
 	if errors.Is(err, fs.ErrNotExist) && moves == nil {
-		return false, nil
+		return nil
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	defer a.close()
-	if undoing {
-		return true, a.undoMoves(moves)
-	}
-	return true, errors.Join(a.finishMoves(moves), o.RemoveStaging())
-}
-
-// IsInterrupted reports whether Apply or Undo was interrupted.
-func (o Overlay) IsInterrupted() bool {
-	begun := exists(o.Store + "/" + movesName)
-	undoing := exists(o.Store + "/" + undoneName + ".begun")
-	carried := stagingOf(o)
-	return begun && (!exists(o.Store+"/"+appliedName) || undoing && !exists(o.Store+"/"+undoneName) || carried != o && exists(carried.Store))
+	return errors.Join(a.finishMoves(moves), o.RemoveStaging())
 }
 
 // HasMoves reports whether there is a list of moves, some of which may be made.
@@ -262,29 +240,7 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// IsApplied reports whether the changes were applied and not undone.
-func (o Overlay) IsApplied() bool {
-	return exists(o.Store+"/"+appliedName) && !exists(o.Store+"/"+undoneName)
-}
-
-// Undo restores the old files. If the directory changed since Apply, Undo returns a
-// ConflictError and moves nothing.
-func (o Overlay) Undo() error {
-	if err := o.CheckUndo(); err != nil {
-		return err
-	}
-	moves, a, err := resumeApply(o)
-	if err != nil {
-		return err
-	}
-	defer a.close()
-	if err := markTime(o.Store + "/" + undoneName + ".begun"); err != nil {
-		return err
-	}
-	return a.undoMoves(moves)
-}
-
-// CheckUndo returns the ConflictError that Undo would return, or nil.
+// CheckUndo returns a ConflictError if the directory changed since the changes were applied.
 func (o Overlay) CheckUndo() error {
 	if o.IsFinal() {
 		return ErrCannotUndo
@@ -426,7 +382,7 @@ func (a *applier) planMoves(changes []PathChange, skipped []string) ([]move, err
 	return list, nil
 }
 
-// Applicable returns the changes that Apply applies: those that are not special files and
+// Applicable returns the changes that golem applies: those that are not special files and
 // not at or below the skipped paths.
 func Applicable(changes []PathChange, skipped []string) []PathChange {
 	return slices.DeleteFunc(slices.Clone(changes), newPathSet(skipped).skips)

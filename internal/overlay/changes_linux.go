@@ -32,103 +32,57 @@ func kindOf(st unix.Stat_t) Kind {
 	return Special
 }
 
-// Changes lists the changes. If the real directory changed meanwhile, so that the changes
-// cannot be determined, it returns a ConflictError. The time it takes grows with the
-// number of changes, not with the size of the directory.
+// Changes lists the changes of one command, which began at MarkStart. If the real directory
+// changed meanwhile where the command changed it, Changes returns a ConflictError. The time
+// it takes grows with the number of changes, not with the size of the directory.
 func (o Overlay) Changes() ([]PathChange, error) {
-	upper, err := openTree(o.UpperDir())
+	s, err := openStore(o, unix.LOCK_SH)
 	if err != nil {
 		return nil, err
 	}
-	defer upper.close()
-	lower, err := openDir(o)
+	defer s.close()
+	walk := &overlaySession{sessionStore: *s}
+	list, err := walk.changes()
 	if err != nil {
 		return nil, err
 	}
-	defer lower.close()
-	since, err := readTime(o.Store + "/" + clockName)
-	if err != nil {
-		return nil, err
+	conflict := ConflictError{walk.madeByBoth}
+	for _, c := range list {
+		if c.Conflict && c.NewDir == "" {
+			conflict.Paths = append(conflict.Paths, c.Path)
+		}
 	}
-	r := scanner{upper: upper, lower: lower, since: since}
-	if err := r.scanDir("", false); err != nil {
-		return nil, err
-	}
-	if len(r.conflicts) > 0 {
-		return nil, &ConflictError{r.conflicts}
-	}
-	return r.list, nil
+	slices.Sort(conflict.Paths)
+	return list, conflict.orNil()
 }
 
-// A scanner collects the list of changes.
+// A scanner collects the list of changes. It skips bad names, and files that vanish during
+// the scan.
 type scanner struct {
 	upper, lower *tree
 	since        int64 // the start of the work
 	list         []PathChange
-	conflicts    []string
 	hasStamps    bool
-	isLenient    bool     // skip bad names, and files that vanish during the scan
 	badNames     []string // those that were skipped
 }
 
-// checkName reports whether golem can apply a file of this name. If not, it returns a
-// NameError, or notes the name if the scanner is lenient. It skips unfinished copies.
-func (s *scanner) checkName(name, base string) (bool, error) {
+// checkName reports whether golem can apply a file of this name. If not, it notes the name.
+// It skips unfinished copies.
+func (s *scanner) checkName(name, base string) bool {
 	if IsUnfinished(base) {
-		return false, nil
+		return false
 	}
 	if utf8.ValidString(base) && len(base) <= maxName && len(name) < maxPath {
-		return true, nil
-	}
-	if !s.isLenient {
-		return false, &NameError{name}
+		return true
 	}
 	s.badNames = append(s.badNames, name)
-	return false, nil
+	return false
 }
 
-// canIgnore reports whether an error means that a file vanished or was replaced during
-// the scan, and the scanner is lenient.
+// canIgnore reports whether an error means that a file vanished or was replaced during the
+// scan.
 func (s *scanner) canIgnore(err error) bool {
-	return s.isLenient && (errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ELOOP))
-}
-
-// scanDir scans a directory that both the upperdir and the real directory have. A
-// directory inside an opaque one is opaque too.
-func (s *scanner) scanDir(name string, opaque bool) error {
-	opaque = opaque || s.isOpaque(name)
-	names, err := s.upper.list(name)
-	if err != nil {
-		return err
-	}
-	for _, base := range names {
-		if err := s.scanEntry(path.Join(name, base), base, opaque); err != nil {
-			return err
-		}
-	}
-	if !opaque {
-		return nil
-	}
-	// All files of the real directory are deleted, except those that exist again.
-	if st, err := s.lower.stat(name); err != nil || st.Ctim.Nano() >= s.since {
-		s.conflicts = append(s.conflicts, name)
-		return err
-	}
-	below, err := s.lower.list(name)
-	if err != nil {
-		return err
-	}
-	for _, base := range below {
-		if _, found := slices.BinarySearch(names, base); found {
-			continue
-		}
-		st, err := s.lower.stat(path.Join(name, base))
-		if err != nil {
-			return err
-		}
-		s.list = append(s.list, PathChange{Path: path.Join(name, base), Op: Delete, OldKind: kindOf(st)})
-	}
-	return nil
+	return errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ELOOP)
 }
 
 // isOpaque reports whether a directory of the upperdir hides all files of the real one.
@@ -141,59 +95,6 @@ func (s *scanner) isOpaque(name string) bool {
 	var value [4]byte
 	n, err := unix.Fgetxattr(fd, "user.overlay.opaque", value[:])
 	return err == nil && n == 1 && value[0] == 'y'
-}
-
-// scanEntry scans one entry of the upperdir.
-func (s *scanner) scanEntry(name, base string, opaque bool) error {
-	if ok, err := s.checkName(name, base); !ok {
-		return err
-	}
-	st, err := s.upper.stat(name)
-	if err != nil {
-		return err
-	}
-	was := Nothing
-	low, err := s.lower.stat(name)
-	if err == nil {
-		was = kindOf(low)
-	} else if !errors.Is(err, unix.ENOENT) {
-		return err
-	}
-	kind := kindOf(st)
-	switch {
-	case was == Nothing && s.isBaseGone(name, kind):
-		s.conflicts = append(s.conflicts, name)
-		return nil
-	case kind == Nothing:
-		if was != Nothing {
-			s.list = append(s.list, PathChange{Path: name, Op: Delete, OldKind: was})
-		}
-		return nil
-	case kind == Dir && was == Dir && low.Ctim.Nano() >= s.since && !opaque && !s.isCopyUp(name) && !s.isOpaque(name):
-		s.conflicts = append(s.conflicts, name) // both made a directory
-		return nil
-	case kind == Dir && was == Dir:
-		if permissions(st) != permissions(low) {
-			s.list = append(s.list, PathChange{Path: name, Op: Mode, Kind: Dir, Mode: permissions(st), OldKind: was, OldMode: permissions(low)})
-		}
-		return s.scanDir(name, opaque)
-	}
-	c := PathChange{Path: name, Op: Create, Kind: kind, Mode: permissions(st), OldKind: was}
-	if was != Nothing {
-		c.Op = Modify
-	}
-	return s.addChange(c, st, low)
-}
-
-// isBaseGone reports whether a file or directory is a copy of a real one that is gone.
-// The kernel copies a directory only to its own path. A copied file may have been moved,
-// so it counts only if its directory in the real one changed.
-func (s *scanner) isBaseGone(name string, kind Kind) bool {
-	if kind != File && kind != Dir || !s.isCopyUp(name) {
-		return false
-	}
-	in, err := s.lower.stat(path.Dir(name))
-	return kind == Dir || err != nil || in.Ctim.Nano() >= s.since
 }
 
 // isCopyUp reports whether the kernel made a file or directory of the upperdir as a copy
@@ -281,10 +182,7 @@ func (s *scanner) scanNewDir(name, top string) error {
 	s.list = slices.Grow(s.list, len(names))
 	for _, base := range names {
 		at := path.Join(name, base)
-		if ok, err := s.checkName(at, base); !ok {
-			if err != nil {
-				return err
-			}
+		if !s.checkName(at, base) {
 			continue
 		}
 		st, err := s.upper.stat(at)

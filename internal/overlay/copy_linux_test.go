@@ -69,11 +69,11 @@ func (c *copyFixture) apply() (undo func()) {
 	must(c.t, to.Init())
 	picked, err := c.Pick(to, picks)
 	must(c.t, err)
-	must(c.t, to.Apply(picked, nil))
+	must(c.t, applyChanges(to, picked, nil))
 	must(c.t, c.MarkApplied(paths, nil))
 	return func() {
 		c.t.Helper()
-		must(c.t, overlay.UndoApply(to, nil))
+		must(c.t, undoChanges(to))
 		must(c.t, c.Restore(to, picked))
 	}
 }
@@ -292,7 +292,7 @@ func TestCopyMarkApplied(t *testing.T) {
 		picked, err := c.Pick(to, []overlay.Pick{pick})
 		must(t, err)
 		run(t, c.SessionDir(), "true; "+test.since)
-		must(t, to.Apply(picked, nil))
+		must(t, applyChanges(to, picked, nil))
 		run(t, c.Dir, "true; "+test.edit)
 		must(t, c.MarkApplied([]string{pick.Path}, nil))
 		must(t, c.MarkApplied([]string{pick.Path}, nil))

@@ -104,7 +104,7 @@ func (s *copySession) visitDir(name string) error {
 		if len(s.list) == from && len(at) < maxPath {
 			continue
 		}
-		if ok, _ := s.checkName(at, base); !ok {
+		if !s.checkName(at, base) {
 			s.list = s.list[:from]
 		}
 	}
@@ -221,7 +221,7 @@ func (s *copySession) addOrphanChanges(name, top string) error {
 	}
 	for _, base := range names {
 		at := path.Join(name, base)
-		if ok, _ := s.checkName(at, base); !ok {
+		if !s.checkName(at, base) {
 			continue
 		}
 		st, kind, err := s.statCopy(at)

@@ -48,7 +48,7 @@ func TestEditDuringApply(t *testing.T) {
 			mine := describe(t, b.Dir)
 			deep := strings.Contains(test.edit, "sub/deep") || strings.Contains(test.edit, "many/1")
 			if killed {
-				_, err = b.Recover()
+				err = b.Recover()
 			} else if deep {
 				continue // only PrepareApply and Recover check files deep in a directory
 			} else {
@@ -84,7 +84,7 @@ func TestEditAfterApply(t *testing.T) {
 			b.work("echo x > a; rm b; mkdir n; echo x > n/f; echo x > c")
 			changes, err := b.Changes()
 			must(t, err)
-			must(t, b.Apply(changes, nil))
+			must(t, applyChanges(b.Overlay, changes, nil))
 			if how == "killed" { // before the end of Apply was marked
 				must(t, os.Remove(b.Store+"/landed"))
 			}
@@ -107,12 +107,12 @@ func TestEditAfterApply(t *testing.T) {
 				continue
 			}
 			if how == "killed" {
-				if _, err := b.Recover(); err != nil && conflicts(err) != want {
+				if err := b.Recover(); err != nil && conflicts(err) != want {
 					t.Fatal(edit, err)
 				}
 				mine = describe(t, b.Dir)
 			}
-			if got := conflicts(b.Undo()); got != want {
+			if got := conflicts(undoChanges(b.Overlay)); got != want {
 				t.Errorf("%s, %s: conflicts %q, want %q", edit, how, got, want)
 			}
 			if got := describe(t, b.Dir); got != mine {
@@ -134,7 +134,7 @@ func TestDirModes(t *testing.T) {
 	if got := describe(t, b.Dir); !strings.Contains(got, "/sub 42700 ") || !strings.Contains(got, "/empty 41700 ") || !strings.Contains(got, "/a 100700 ") {
 		t.Errorf("applied\n%s", got)
 	}
-	must(t, b.Undo())
+	must(t, undoChanges(b.Overlay))
 	if got := describe(t, b.Dir); got != before {
 		t.Errorf("undone\n%s\nwant\n%s", got, before)
 	}
@@ -152,12 +152,12 @@ func TestHardLinks(t *testing.T) {
 		must(t, err)
 		must(t, b.PrepareApply(changes, nil))
 		if killed {
-			_, err = b.Recover()
+			err = b.Recover()
 		} else {
 			err = b.FinishApply()
 		}
 		must(t, err)
-		must(t, b.Undo())
+		must(t, undoChanges(b.Overlay))
 		if got := describe(t, b.Dir); got != before {
 			t.Errorf("undone\n%s\nwant\n%s", got, before)
 		}

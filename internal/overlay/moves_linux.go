@@ -152,15 +152,6 @@ func (a *applier) markApplied() error {
 	return nil
 }
 
-// undoMoves reverts the moves and marks that they are undone.
-func (a *applier) undoMoves(moves []move) error {
-	kept, err := a.revertMoves(moves)
-	if err != nil {
-		return err
-	}
-	return errors.Join(kept, markTimeAtomically(a.Store+"/"+undoneName))
-}
-
 // revertMoves reverts the moves that are made, last first. Files that somebody changed
 // since stay, and it lists them in a ConflictError.
 func (a *applier) revertMoves(moves []move) (kept, err error) {

@@ -2,9 +2,9 @@
 //
 // A command works on an overlay mount: the kernel collects its changes in a directory of
 // their own, and the real directory stays as it is. An Overlay is that directory of
-// changes with the real one below it. Changes lists them. Apply applies them to the real
-// directory, all or none, and keeps the old content, so that Undo can restore it. Recover
-// completes or reverts what a crash interrupted.
+// changes with the real one below it. Changes lists them. PrepareApply and FinishApply apply
+// them to the real directory, all or none, and keep the old content, so that UndoApply can
+// restore it. Recover completes what a crash interrupted.
 //
 // A session keeps its overlay while the user continues to change the real directory.
 // RecordBases, SessionChanges, Pick, Transfer, MarkApplied and Discard are for the overlays
@@ -28,7 +28,7 @@ import (
 )
 
 // An Overlay is a real directory and the store of golem with its changes. The store
-// holds the changed files and, after Apply, the old ones.
+// holds the changed files and, after they were applied, the old ones.
 type Overlay struct {
 	Dir   string `json:"Folder"` // the real directory
 	Store string
@@ -52,7 +52,6 @@ const (
 	clockName    = "clock"   // its ctime is the start of the work
 	movesName    = "moves"   // the list of moves
 	appliedName  = "landed"
-	undoneName   = "undone"
 	revertedName = "reverted" // the moves that UndoApply has reverted
 	mountName    = "seen"     // the mount point of a session's overlay
 	copyName     = "copy"     // the copy of a session without overlay mounts
@@ -248,7 +247,7 @@ func (c *ConflictError) Error() string {
 	return fmt.Sprintf("changed meanwhile: %s", strings.Join(c.Paths, ", "))
 }
 
-// ErrCannotUndo is the error of Undo if golem did not keep the old content.
+// ErrCannotUndo is the error of an undo if golem did not keep the old content.
 var ErrCannotUndo = errors.New("golem kept no old files, because the state directory is on another file system")
 
 // The longest path and the longest name in it that can be applied, as in sandboxes.

@@ -91,6 +91,31 @@ func must(t *testing.T, err error) {
 	}
 }
 
+// applyChanges applies changes as a transaction does.
+func applyChanges(o overlay.Overlay, changes []overlay.PathChange, skipped []string) error {
+	if err := o.PrepareApply(changes, skipped); err != nil {
+		return err
+	}
+	if err := o.FinishApply(); err != nil {
+		return err
+	}
+	return o.RemoveStaging()
+}
+
+// undoChanges undoes changes as a transaction does.
+func undoChanges(o overlay.Overlay) error {
+	if err := o.CheckUndo(); err != nil {
+		return err
+	}
+	return overlay.UndoApply(o, nil)
+}
+
+// isApplied reports whether all moves are made.
+func isApplied(o overlay.Overlay) bool {
+	_, err := os.Lstat(o.Store + "/landed")
+	return err == nil
+}
+
 // A fixture is a directory with an overlay over it.
 type fixture struct {
 	t *testing.T
@@ -144,7 +169,7 @@ func (b *fixture) applyAll(dropped ...string) error {
 	b.t.Helper()
 	changes, err := b.Changes()
 	must(b.t, err)
-	return b.Apply(changes, dropped)
+	return applyChanges(b.Overlay, changes, dropped)
 }
 
 // describe returns a text with everything about the files of a directory.
@@ -259,7 +284,7 @@ func TestApplyAndUndo(t *testing.T) {
 		if got, want := describe(t, b.Dir), describe(t, plain); got != want {
 			t.Errorf("%s: applied\n%s\nwant\n%s", script, got, want)
 		}
-		must(t, b.Undo())
+		must(t, undoChanges(b.Overlay))
 		if got := describe(t, b.Dir); got != before {
 			t.Errorf("%s: undone\n%s\nwant\n%s", script, got, before)
 		}
@@ -296,7 +321,7 @@ func TestSkipped(t *testing.T) {
 	if got := describe(t, b.Dir); strings.Contains(got, ".git") || strings.Contains(got, "pipe") || !strings.Contains(got, "/repo/main.c") || !strings.Contains(got, `/a 100644 "x\n"`) {
 		t.Errorf("applied\n%s", got)
 	}
-	must(t, b.Undo())
+	must(t, undoChanges(b.Overlay))
 }
 
 // TestModes checks that no applied file has set-ID bits.
@@ -337,7 +362,7 @@ func TestConflict(t *testing.T) {
 		var conflict *overlay.ConflictError
 		changes, err := b.Changes()
 		if err == nil {
-			err = b.Apply(changes, nil)
+			err = applyChanges(b.Overlay, changes, nil)
 		}
 		if !errors.As(err, &conflict) || strings.Join(conflict.Paths, ",") != test.want {
 			t.Errorf("%s / %s: %v, want a conflict at %s", test.work, test.meanwhile, err, test.want)
@@ -365,7 +390,7 @@ func TestConflict(t *testing.T) {
 		run(t, b.Dir, test.since)
 		before := describe(t, b.Dir)
 		var conflict *overlay.ConflictError
-		if err := b.Undo(); !errors.As(err, &conflict) {
+		if err := undoChanges(b.Overlay); !errors.As(err, &conflict) {
 			t.Errorf("%s / %s: %v, want a conflict", test.work, test.since, err)
 		}
 		if got := describe(t, b.Dir); got != before {
@@ -387,7 +412,7 @@ func TestConflict(t *testing.T) {
 		b.work(test.work)
 		must(t, b.applyAll())
 		run(t, b.Dir, test.since)
-		must(t, b.Undo())
+		must(t, undoChanges(b.Overlay))
 		if got := describe(t, b.Dir); got != before {
 			t.Errorf("%s / %s: undone\n%s\nwant\n%s", test.work, test.since, got, before)
 		}
@@ -398,7 +423,7 @@ func TestConflict(t *testing.T) {
 	run(t, b.Dir, "echo y > b; echo y > sub/c; echo y > sub/m")
 	must(t, b.applyAll())
 	run(t, b.Dir, "echo z > b; echo z > sub/c")
-	must(t, b.Undo())
+	must(t, undoChanges(b.Overlay))
 }
 
 // TestBadNames checks that bad names are an error, and that Remove removes directories of
@@ -443,18 +468,18 @@ func TestOtherFileSystem(t *testing.T) {
 		must(t, err)
 		run(t, b.Dir, "touch many/1 a")
 		var conflict *overlay.ConflictError
-		if err := b.Apply(changes, []string{"dropped", "x/drop"}); !errors.As(err, &conflict) {
+		if err := applyChanges(b.Overlay, changes, []string{"dropped", "x/drop"}); !errors.As(err, &conflict) {
 			t.Errorf("a conflict: %v", err)
 		}
 		if got := describe(t, b.Dir); got != before {
 			t.Errorf("a conflict has left\n%s\nwant\n%s", got, before)
 		}
 		must(t, b.MarkStart())
-		must(t, b.Apply(changes, []string{"dropped", "x/drop"}))
+		must(t, applyChanges(b.Overlay, changes, []string{"dropped", "x/drop"}))
 		if got, want := describe(t, b.Dir), describe(t, plain); got != want {
 			t.Errorf("%s: applied\n%s\nwant\n%s", script, got, want)
 		}
-		if err := b.Undo(); !errors.Is(err, overlay.ErrCannotUndo) {
+		if err := undoChanges(b.Overlay); !errors.Is(err, overlay.ErrCannotUndo) {
 			t.Errorf("undo: %v", err)
 		}
 	}
@@ -476,7 +501,7 @@ func TestAllOrNothing(t *testing.T) {
 	if got := describe(t, b.Dir); got != before {
 		t.Errorf("the directory is\n%s\nwant\n%s", got, before)
 	}
-	if b.IsInterrupted() || b.IsApplied() {
+	if b.HasMoves() || isApplied(b.Overlay) {
 		t.Error("the apply is not over, or counts as done")
 	}
 }

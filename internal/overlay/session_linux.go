@@ -57,7 +57,7 @@ type sessionStore struct {
 func (s *sessionStore) base() *sessionStore { return s }
 
 func openStore(o Overlay, how int) (s *sessionStore, err error) {
-	s = &sessionStore{Overlay: o, scanner: scanner{isLenient: true}}
+	s = &sessionStore{Overlay: o}
 	begun := s
 	defer func() {
 		if err != nil {
@@ -198,6 +198,8 @@ type overlaySession struct {
 	applied  map[string]bool // the paths that markApplied was called for
 	now      int64           // when markApplied began
 	removals []string        // paths to remove from the upperdir, files before their directories
+
+	madeByBoth []string // directories that the session and somebody else made
 }
 
 // record walks the upperdir and writes new bases.
@@ -350,7 +352,7 @@ func (s *overlaySession) visitDir(name string, src baseSource, opaque bool) (sta
 	for _, base := range all {
 		at := path.Join(name, base)
 		if len(at) >= maxPath || s.isListing || IsUnfinished(base) {
-			if ok, _ := s.checkName(at, base); !ok {
+			if !s.checkName(at, base) {
 				stays = true
 				continue
 			}
@@ -524,6 +526,9 @@ func (s *overlaySession) visitSharedDir(t entry) (stays bool, err error) {
 	opaque := t.isBelowOpaque || s.isOpaque(t.name)
 	if opaque && t.Open {
 		t.version, t.isKnown = s.closeVersion(t), false
+	}
+	if t.Kind == Nothing && !t.Unknown {
+		s.madeByBoth = append(s.madeByBoth, t.name)
 	}
 	s.keepVersion(t)
 	src := t.childSource(s.since, t.lower.Ino)

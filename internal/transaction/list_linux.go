@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,24 +26,13 @@ func writeChanges(l overlay.Overlay, list []overlay.PathChange) error {
 	return writeListing(l, changesName, list)
 }
 
-// readChanges reads the changes of a record. An older golem wrote them as JSON.
+// readChanges reads the changes of a record. If the file does not exist, there are none.
 func readChanges(l overlay.Overlay) ([]overlay.PathChange, error) {
-	f, err := os.Open(filepath.Join(l.Store, changesName))
+	list, err := readListing(l, changesName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var first [1]byte
-	if n, err := f.Read(first[:]); n == 0 && err != nil && err != io.EOF {
-		return nil, err
-	}
-	if first[0] != listingMark {
-		return readList[overlay.PathChange](l, changesName)
-	}
-	return readListing(l, changesName)
+	return list, err
 }
 
 // writeList writes a list to a file in the directory of an overlay, because a message has

@@ -161,7 +161,7 @@ func (r request) carryOut() (got reply) {
 	case undoRecord:
 		err = overlay.UndoApply(r.Layer, r.Older)
 	case recoverRecord:
-		_, err = r.Layer.Recover()
+		err = r.Layer.Recover()
 	case removeRecord:
 		err = r.Layer.Remove()
 	case flushOverlay:
