@@ -48,7 +48,7 @@ type ChangeSet struct {
 	files *sandbox.Sandbox
 	t     *transaction.Transaction
 
-	skipped []string             // names as commands see them, in order
+	skipped []string             // names, in order
 	notes   map[string]*skipNote // by the reason
 	// lastNote is the note of the last skipped change. The content of a skipped directory
 	// follows it.
@@ -59,9 +59,9 @@ type ChangeSet struct {
 	refusal  error
 }
 
-// An entry is a change with its name in the sandbox.
+// An entry is a change with its name.
 type entry struct {
-	transaction.CommandChange
+	transaction.Change
 	name string
 }
 
@@ -79,28 +79,27 @@ func Classify(op string, files *sandbox.Sandbox, t *transaction.Transaction, nam
 	}
 	repositories := l.repositoryFilter()
 	for _, c := range t.Changes {
-		inside := path.Join(c.Target, c.Path)
-		e := entry{c, jail.Outside(inside)}
+		e := entry{c, c.Name()}
 		pattern := files.ProtectedBy(e.name)
 		if slices.Contains(named, e.name) && pattern != ".git" {
 			pattern = ""
 		}
 		switch {
-		case l.isSkipped(inside):
+		case l.isSkipped(e.name):
 			if c.Kind != overlay.Dir {
 				l.lastNote.count++
 			}
 		case pattern != "":
-			l.skipped = append(l.skipped, inside)
+			l.skipped = append(l.skipped, e.name)
 			l.noteSkipped(explainProtected(l.op, pattern), e)
 		case repositories(e.name):
-			l.skipped = append(l.skipped, inside)
+			l.skipped = append(l.skipped, e.name)
 			l.noteSkipped("of a git repository (golem never applies changes there)", e)
 		case c.OldKind == overlay.Dir && c.Kind != overlay.Dir && l.findProtected(c) != "":
-			l.skipped = append(l.skipped, inside)
+			l.skipped = append(l.skipped, e.name)
 			l.noteSkipped("because protected files are in it ("+l.findProtected(c)+")", e)
 		case c.Kind == overlay.Special:
-			l.skipped = append(l.skipped, inside)
+			l.skipped = append(l.skipped, e.name)
 			l.noteSkipped("because golem applies no pipes, sockets or devices", e)
 		default:
 			if l.refusal == nil {
@@ -131,9 +130,8 @@ func explainProtected(op, pattern string) string {
 
 // findProtected returns the pattern of a protected path in a directory that was deleted
 // or replaced, "" for none. The content of the directory goes with it.
-func (l *ChangeSet) findProtected(c transaction.CommandChange) (pattern string) {
-	err := l.t.Walk(c, func(inside string, _ fs.DirEntry) bool {
-		name := jail.Outside(inside)
+func (l *ChangeSet) findProtected(c transaction.Change) (pattern string) {
+	err := l.t.Walk(c, func(name string, _ fs.DirEntry) bool {
 		pattern = l.files.ProtectedBy(name)
 		if pattern == "" && !l.files.CanWrite(name) {
 			pattern = sandbox.Shown(name)
@@ -147,9 +145,9 @@ func (l *ChangeSet) findProtected(c transaction.CommandChange) (pattern string) 
 }
 
 // isSkipped reports whether a name is below a skipped one.
-func (l *ChangeSet) isSkipped(inside string) bool {
+func (l *ChangeSet) isSkipped(name string) bool {
 	n := len(l.skipped) // the content of a directory follows it
-	return n > 0 && strings.HasPrefix(inside, l.skipped[n-1]+"/")
+	return n > 0 && strings.HasPrefix(name, l.skipped[n-1]+"/")
 }
 
 // A skipNote counts the changes that are skipped for one reason.
@@ -203,22 +201,21 @@ func (l *ChangeSet) checkLimits(e entry) error {
 }
 
 // conflictError is the error for names that others have changed meanwhile.
-func (l *ChangeSet) conflictError(inside []string) *sandbox.Error {
+func (l *ChangeSet) conflictError(names []string) *sandbox.Error {
 	return &sandbox.Error{Op: l.op, Code: sandbox.ErrConflict,
-		Hint: "changed by others meanwhile: " + ListNames(inside) + "; nothing was applied; run it again"}
+		Hint: "changed by others meanwhile: " + ListNames(names) + "; nothing was applied; run it again"}
 }
 
-// ListNames converts names that commands see to those of the sandbox, and lists the first
-// ten.
-func ListNames(inside []string) string {
-	var names []string
-	for _, name := range inside {
-		names = append(names, sandbox.Shown(jail.Outside(name)))
+// ListNames lists the first ten of some names.
+func ListNames(names []string) string {
+	var shown []string
+	for _, name := range names {
+		if len(shown) == 10 {
+			return strings.Join(shown, ", ") + " and " + fmt.Sprintf("%d more", len(names)-10)
+		}
+		shown = append(shown, sandbox.Shown(name))
 	}
-	if len(names) > 10 {
-		return strings.Join(names[:10], ", ") + " and " + fmt.Sprintf("%d more", len(names)-10)
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(shown, ", ")
 }
 
 // summary returns one line about the applied changes.
@@ -256,8 +253,8 @@ func (l *ChangeSet) Deferred() *tool.DeferredChanges {
 			effects = append(effects, policy.Effect{Verb: policy.Delete, Target: e.name})
 		}
 		if e.OldKind == overlay.Dir && e.Kind != overlay.Dir {
-			l.t.Walk(e.CommandChange, func(inside string, _ fs.DirEntry) bool {
-				effects = append(effects, policy.Effect{Verb: policy.Delete, Target: jail.Outside(inside)})
+			l.t.Walk(e.Change, func(name string, _ fs.DirEntry) bool {
+				effects = append(effects, policy.Effect{Verb: policy.Delete, Target: name})
 				return true
 			})
 		}
@@ -266,7 +263,7 @@ func (l *ChangeSet) Deferred() *tool.DeferredChanges {
 		Effects: effects, Listed: l.listEffects(), Changes: l.changes, Refusal: l.refusal,
 		Apply: func(ctx context.Context) error {
 			l.t.OnProgress = tool.ProgressOf(ctx)
-			inside, err := l.t.Apply(l.skipped)
+			clash, err := l.t.Apply(l.skipped)
 			var known *sandbox.Error
 			if errors.As(err, &known) {
 				return known
@@ -274,8 +271,8 @@ func (l *ChangeSet) Deferred() *tool.DeferredChanges {
 			if err != nil {
 				return &sandbox.Error{Op: l.op, Code: sandbox.ErrInternal, Hint: "golem could not apply the changes: " + jail.Plain(err) + "; nothing was applied"}
 			}
-			if len(inside) > 0 {
-				return l.conflictError(inside)
+			if len(clash) > 0 {
+				return l.conflictError(clash)
 			}
 			return nil
 		},
@@ -321,7 +318,7 @@ func (l *ChangeSet) isBlank(e entry) bool {
 	if e.Size == 0 {
 		return true
 	}
-	f, err := l.t.Open(e.CommandChange)
+	f, err := l.t.Open(e.Change)
 	if err != nil {
 		return false
 	}
@@ -332,7 +329,7 @@ func (l *ChangeSet) isBlank(e entry) bool {
 
 // hadContent reports whether a file that is blank now had other content before.
 func (l *ChangeSet) hadContent(e entry) bool {
-	old, now, err := l.t.Content(e.CommandChange, maxShown)
+	old, now, err := l.t.Content(e.Change, maxShown)
 	return err != nil || len(old) > 0 && !bytes.Equal(old, now)
 }
 
@@ -471,7 +468,7 @@ func (l *ChangeSet) describe(e entry, b *budget, flags *review.Collector, gone *
 
 func (l *ChangeSet) describeContent(e entry, b *budget) (c tool.Change, r review.FileChange) {
 	c = tool.Change{Path: e.name, Op: tool.Update}
-	r = ReviewChange(e.name, e.CommandChange.PathChange, nil, nil, "", false)
+	r = ReviewChange(e.name, e.PathChange, nil, nil, "", false)
 	switch {
 	case e.Op == overlay.Delete:
 		c.Op, c.About = tool.Delete, e.OldKind.Noun()
@@ -498,8 +495,8 @@ func (l *ChangeSet) describeContent(e entry, b *budget) (c tool.Change, r review
 	if e.Op == overlay.Mode {
 		c.About = fmt.Sprintf("permission bits %04o → %s", e.OldMode, c.Mode)
 		if e.Kind == overlay.File && e.Mode&^e.OldMode&0o111 != 0 {
-			_, own, _ := l.t.Content(e.CommandChange, maxShown)
-			r = ReviewChange(e.name, e.CommandChange.PathChange, nil, ScriptLine(own), "", false)
+			_, own, _ := l.t.Content(e.Change, maxShown)
+			r = ReviewChange(e.name, e.PathChange, nil, ScriptLine(own), "", false)
 		}
 		return c, r
 	}
@@ -509,14 +506,14 @@ func (l *ChangeSet) describeContent(e entry, b *budget) (c tool.Change, r review
 		why = "too large to show"
 	} else if b.addBytes(int(e.Size)) { // a diff is about as large
 		var err error
-		if old, new, err = l.t.Content(e.CommandChange, maxShown); err == nil {
+		if old, new, err = l.t.Content(e.Change, maxShown); err == nil {
 			why = ""
 		} else {
 			why = "it cannot be shown: too large before, or unreadable"
 		}
 	}
 	if why != "" {
-		c.About, c.Becomes, c.Omitted = tool.FormatSize(e.Size)+e.unusualMode(), l.t.Hash(e.CommandChange), why
+		c.About, c.Becomes, c.Omitted = tool.FormatSize(e.Size)+e.unusualMode(), l.t.Hash(e.Change), why
 		if e.OldKind == overlay.File && e.OldMode != e.Mode {
 			c.About += fmt.Sprintf(", permission bits %04o → %04o", e.OldMode, e.Mode)
 		}
@@ -532,7 +529,7 @@ func (l *ChangeSet) describeContent(e entry, b *budget) (c tool.Change, r review
 	}
 	shown := tool.DescribeChange(e.name, base, old, new)
 	shown.Mode = c.Mode
-	r = ReviewChange(e.name, e.CommandChange.PathChange, old, new, shown.Diff, false)
+	r = ReviewChange(e.name, e.PathChange, old, new, shown.Diff, false)
 	if more := len(shown.Diff) - int(e.Size); more > 0 && !b.addBytes(more) {
 		shown.Diff, shown.Omitted = "", "there is too much to show"
 	}

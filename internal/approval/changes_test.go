@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/transaction"
@@ -24,14 +23,14 @@ func newFiles(t *testing.T) *sandbox.Sandbox {
 	return s
 }
 
-func newCommandChange(name string, kind overlay.Kind) transaction.CommandChange {
-	return transaction.CommandChange{PathChange: overlay.PathChange{Path: name, Op: overlay.Create, Kind: kind}, Target: jail.Work}
+func newCommandChange(name string, kind overlay.Kind) transaction.Change {
+	return transaction.Change{PathChange: overlay.PathChange{Path: name, Op: overlay.Create, Kind: kind}, Target: "/"}
 }
 
 // TestC10SortsChanges checks that protected paths and devices are skipped with a reason,
 // and that a protected path that the user names is applied, except in .git.
 func TestC10SortsChanges(t *testing.T) {
-	all := []transaction.CommandChange{newCommandChange("a.txt", overlay.File), newCommandChange("x.key", overlay.File), newCommandChange(".git/hooks/pre-commit", overlay.File), newCommandChange("pipe", overlay.Special)}
+	all := []transaction.Change{newCommandChange("a.txt", overlay.File), newCommandChange("x.key", overlay.File), newCommandChange(".git/hooks/pre-commit", overlay.File), newCommandChange("pipe", overlay.Special)}
 	for _, test := range []struct {
 		op      string
 		named   []string
@@ -52,7 +51,7 @@ func TestC10SortsChanges(t *testing.T) {
 
 // TestC10NothingToApply checks that Deferred returns nil if all changes are skipped.
 func TestC10NothingToApply(t *testing.T) {
-	l := approval.Classify("shell", newFiles(t), &transaction.Transaction{Changes: []transaction.CommandChange{newCommandChange("x.key", overlay.File)}})
+	l := approval.Classify("shell", newFiles(t), &transaction.Transaction{Changes: []transaction.Change{newCommandChange("x.key", overlay.File)}})
 	if l.Deferred() != nil || len(l.Notes()) == 0 {
 		t.Errorf("got %+v, %v", l.Deferred(), l.Notes())
 	}
@@ -116,7 +115,7 @@ func TestA2ReversalShowsTheMode(t *testing.T) {
 func TestC10ListNames(t *testing.T) {
 	var inside []string
 	for i := range 12 {
-		inside = append(inside, fmt.Sprint(jail.Work, "/", i))
+		inside = append(inside, fmt.Sprint("/", i))
 	}
 	if got := approval.ListNames(inside); !strings.HasPrefix(got, "/0, /1, ") || !strings.HasSuffix(got, "/9 and 2 more") {
 		t.Errorf("got %s", got)

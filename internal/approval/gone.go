@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/clearance/review"
-	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/transaction"
@@ -46,17 +45,17 @@ func (l *ChangeSet) findGone() *goneDirectories {
 	old, all := make(map[string][]transaction.OldFile), make(map[string]oldFile)
 	left := transaction.MaxOldFiles
 	for i, e := range l.entries {
-		names[i], changes[i] = e.name, e.CommandChange.PathChange
+		names[i], changes[i] = e.name, e.PathChange
 		if e.Op != overlay.Delete || e.OldKind != overlay.Dir {
 			continue
 		}
-		l.t.Walk(e.CommandChange, func(inside string, d fs.DirEntry) bool {
+		l.t.Walk(e.Change, func(name string, d fs.DirEntry) bool {
 			if info, err := d.Info(); err == nil && !d.IsDir() {
-				f := transaction.OldFile{Path: strings.TrimPrefix(jail.Outside(inside), e.name+"/"), Kind: overlay.Special, Mode: uint32(info.Mode().Perm()), Size: info.Size()}
+				f := transaction.OldFile{Path: strings.TrimPrefix(name, e.name+"/"), Kind: overlay.Special, Mode: uint32(info.Mode().Perm()), Size: info.Size()}
 				if info.Mode().IsRegular() {
 					f.Kind = overlay.File
 				}
-				old[e.name], all[jail.Outside(inside)] = append(old[e.name], f), oldFile{f, e}
+				old[e.name], all[name] = append(old[e.name], f), oldFile{f, e}
 			}
 			left--
 			return left > 0
@@ -81,8 +80,7 @@ func (l *ChangeSet) findGone() *goneDirectories {
 func (g *goneDirectories) addTree(e entry, c *tool.Change, r *review.FileChange, b *budget) {
 	sum, names, lines, unread := sha256.New(), 0, 0, 0
 	var yours []string // files that the user changed after the session deleted the directory
-	err := g.l.t.Walk(e.CommandChange, func(inside string, d fs.DirEntry) bool {
-		name := jail.Outside(inside)
+	err := g.l.t.Walk(e.Change, func(name string, d fs.DirEntry) bool {
 		fmt.Fprintf(sum, "%q\n", name)
 		if names++; b.addRow(name) {
 			c.Tree = append(c.Tree, name)
@@ -161,7 +159,7 @@ func (g *goneDirectories) count(e entry, c *tool.Change) {
 	if e.Size > min(g.bytes, maxShown) {
 		return
 	}
-	old, new, err := g.l.t.Content(e.CommandChange, min(g.bytes, maxShown))
+	old, new, err := g.l.t.Content(e.Change, min(g.bytes, maxShown))
 	if err != nil {
 		return
 	}
@@ -184,7 +182,9 @@ func (g *goneDirectories) read(e entry, name string, d fs.DirEntry) (text []byte
 
 // old returns the content of a file in a directory that is gone.
 func (g *goneDirectories) old(e entry, name string) ([]byte, error) {
-	text, _, err := g.l.t.Content(transaction.CommandChange{PathChange: overlay.PathChange{Path: path.Join(e.Path, name), OldKind: overlay.File}, Target: e.Target}, maxShown)
+	old := e.Change
+	old.PathChange = overlay.PathChange{Path: path.Join(e.Path, name), OldKind: overlay.File}
+	text, _, err := g.l.t.Content(old, maxShown)
 	return text, err
 }
 

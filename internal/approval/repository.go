@@ -3,7 +3,6 @@ package approval
 import (
 	"path"
 
-	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -13,7 +12,7 @@ import (
 func (l *ChangeSet) repositoryFilter() func(name string) bool {
 	after := make(map[string]bool, len(l.t.Changes))
 	for _, c := range l.t.Changes {
-		after[jail.Outside(path.Join(c.Target, c.Path))] = c.Op != overlay.Delete
+		after[c.Name()] = c.Op != overlay.Delete
 	}
 	// The filter reads the directories without the session's overlay, because mounting
 	// the overlay now would end the helper that applies the changes.

@@ -30,7 +30,7 @@ func formatChanges(r transaction.Result) string {
 	}
 	var list []string
 	for _, c := range r.Changed.Changes {
-		list = append(list, fmt.Sprintf("%s %s/%s", c.Op, c.Target, c.Path))
+		list = append(list, fmt.Sprintf("%s %s", c.Op, c.Name()))
 	}
 	return strings.Join(list, ", ")
 }
@@ -53,7 +53,7 @@ func TestTransaction(t *testing.T) {
 			t.Errorf("changed %q, printed %q", formatChanges(r), r.Stdout.Head)
 		}
 		r := run("echo new > file; mkdir -p d/e; echo x > d/e/f; chmod 000 d; cat file")
-		if got, want := formatChanges(r), "create /work/d, create /work/d/e, create /work/d/e/f, change /work/file"; got != want || string(r.Stdout.Head) != "new\n" {
+		if got, want := formatChanges(r), "create /d, create /d/e, create /d/e/f, change /file"; got != want || string(r.Stdout.Head) != "new\n" {
 			t.Errorf("got %q, want %q; printed %q", got, want, r.Stdout.Head)
 		}
 		if data, _ := os.ReadFile(work + "/file"); string(data) != "old\n" {
@@ -71,11 +71,11 @@ func TestTransaction(t *testing.T) {
 		} else {
 			check(t, other.Changed.Discard())
 		}
-		if r := run("echo other > file"); formatChanges(r) != "change /work/file" {
+		if r := run("echo other > file"); formatChanges(r) != "change /file" {
 			t.Errorf("got %q", formatChanges(r))
 		} else {
 			check(t, os.WriteFile(work+"/file", []byte("mine\n"), 0o644))
-			if clash, err := r.Changed.Apply(nil); err != nil || len(clash) != 1 || clash[0] != "/work/file" {
+			if clash, err := r.Changed.Apply(nil); err != nil || len(clash) != 1 || clash[0] != "/file" {
 				t.Errorf("a file that was changed meanwhile: %v, %v", clash, err)
 			}
 			check(t, r.Changed.Discard())

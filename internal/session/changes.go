@@ -119,7 +119,7 @@ func (s Store) changes(k *transaction.Overlays, names []string, diffs bool) (lis
 
 // repositoriesAmong reports of changed names whether git takes a directory above them for a
 // repository: see approval.Repositories.
-func repositoriesAmong(files *sandbox.Sandbox, standing []transaction.SessionChange) func(name string) bool {
+func repositoriesAmong(files *sandbox.Sandbox, standing []transaction.Change) func(name string) bool {
 	after := make(map[string]bool, len(standing))
 	for _, c := range standing {
 		after[c.Name()] = c.Op != overlay.Delete
@@ -139,7 +139,7 @@ type texts struct {
 
 // changedOf describes a change. Read says whether to read the contents, and diffs whether
 // to compare them line by line.
-func changedOf(from *transaction.Texts, files *sandbox.Sandbox, c transaction.SessionChange, read, diffs bool) (FileChange, texts) {
+func changedOf(from *transaction.Texts, files *sandbox.Sandbox, c transaction.Change, read, diffs bool) (FileChange, texts) {
 	d := FileChange{Path: c.Name(), Op: c.Op, Kind: c.Kind, OldKind: c.OldKind, Size: c.Size, LinkTarget: c.LinkTarget, Conflict: c.Conflict, Protected: files.ProtectedBy(c.Name()),
 		GitModes: [2]string{approval.GitMode(c.OldKind, c.OldMode), approval.GitMode(c.Kind, c.Mode)}}
 	if c.Op != overlay.Delete && c.Kind != overlay.Symlink {

@@ -50,7 +50,7 @@ type repositoryChange struct {
 	name  string // the sandbox's name of the work tree
 	work  string // the work tree on the host
 	files git.GitFiles
-	add   func(name string, c transaction.SessionChange) // adds a file of a mount
+	add   func(name string, c transaction.Change) // adds a file of a mount
 }
 
 // Imports implements changes.Committer.
@@ -124,7 +124,7 @@ func (s Store) repositories(k *transaction.Overlays) (list []*repositoryChange, 
 		work := filepath.Join(s.sourceOf(c.Target), filepath.FromSlash(dir))
 		r := byWork[work]
 		if r == nil {
-			files := make(map[string]transaction.SessionChange)
+			files := make(map[string]transaction.Change)
 			r = &repositoryChange{name: path.Join(c.Target, dir), work: work}
 			r.files.Read = func(name string, most int64) ([]byte, error) {
 				if _, own := k.Texts(files[name], most); own != nil {
@@ -133,7 +133,7 @@ func (s Store) repositories(k *transaction.Overlays) (list []*repositoryChange, 
 				return nil, fs.ErrInvalid
 			}
 			byWork[work], list = r, append(list, r)
-			r.add = func(name string, c transaction.SessionChange) { files[name] = c }
+			r.add = func(name string, c transaction.Change) { files[name] = c }
 		}
 		r.add(name, c)
 		r.files.Names = append(r.files.Names, name)

@@ -11,7 +11,7 @@ import (
 // Contents reads both versions of files that a session has changed.
 type Contents struct {
 	overlays *transaction.Overlays
-	changes  map[string]transaction.SessionChange // by name
+	changes  map[string]transaction.Change // by name
 }
 
 // OpenContents opens the changed files of a session.
@@ -26,7 +26,7 @@ func (s Store) OpenContents(one *Session) (*Contents, error) {
 // Contents returns the contents of the listed files. They are open until one of the two is
 // closed.
 func (l *Look) Contents() *Contents {
-	c := &Contents{l.overlays, make(map[string]transaction.SessionChange, len(l.changes))}
+	c := &Contents{l.overlays, make(map[string]transaction.Change, len(l.changes))}
 	for _, change := range l.changes {
 		c.changes[change.Name()] = change
 	}

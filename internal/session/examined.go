@@ -65,7 +65,7 @@ func (e *Examined) set(one *Session, files map[string]examination) {
 }
 
 // find returns what is known about a change, if its file has not changed since.
-func find(known map[string]examination, name string, c transaction.SessionChange) (examination, bool) {
+func find(known map[string]examination, name string, c transaction.Change) (examination, bool) {
 	e, ok := known[name]
 	return e, ok && c.Stamp != 0 && e.stamp == c.Stamp
 }

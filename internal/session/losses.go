@@ -26,7 +26,7 @@ type losses struct {
 
 type oldFile struct {
 	transaction.OldFile
-	change transaction.SessionChange // to read its content
+	change transaction.Change // to read its content
 }
 
 func newLosses() *losses {
@@ -35,12 +35,12 @@ func newLosses() *losses {
 
 // isDirectoryGone reports whether a change deletes a directory, or puts something else in its
 // place.
-func isDirectoryGone(c transaction.SessionChange) bool {
+func isDirectoryGone(c transaction.Change) bool {
 	return c.OldKind == overlay.Dir && c.Kind != overlay.Dir
 }
 
 // list returns the files in a directory that is gone.
-func (l *losses) list(from *transaction.Texts, c transaction.SessionChange) []transaction.OldFile {
+func (l *losses) list(from *transaction.Texts, c transaction.Change) []transaction.OldFile {
 	name := c.Name()
 	if _, ok := l.listed[name]; !ok && l.names > 0 {
 		l.listed[name] = from.OldFiles(c, l.names)
@@ -51,9 +51,9 @@ func (l *losses) list(from *transaction.Texts, c transaction.SessionChange) []tr
 
 // findMoves finds the directories that were moved, and returns the old name of each new file
 // in them.
-func (l *losses) findMoves(texts *transaction.Texts, standing []transaction.SessionChange) (moves []transaction.Move, from map[string]string) {
+func (l *losses) findMoves(texts *transaction.Texts, standing []transaction.Change) (moves []transaction.Move, from map[string]string) {
 	names, changes := make([]string, len(standing)), make([]overlay.PathChange, len(standing))
-	gone := make(map[string]transaction.SessionChange)
+	gone := make(map[string]transaction.Change)
 	for i, c := range standing {
 		names[i], changes[i] = c.Name(), c.PathChange
 		if isDirectoryGone(c) && c.Op == overlay.Delete {
@@ -70,7 +70,7 @@ func (l *losses) findMoves(texts *transaction.Texts, standing []transaction.Sess
 		l.moved[m.From] = m
 		c := gone[m.From]
 		for _, f := range l.listed[m.From] {
-			one := transaction.SessionChange{PathChange: overlay.PathChange{Path: path.Join(c.Path, f.Path), OldKind: f.Kind}, Target: c.Target}
+			one := transaction.Change{PathChange: overlay.PathChange{Path: path.Join(c.Path, f.Path), OldKind: f.Kind}, Target: c.Target}
 			l.old[one.Name()] = oldFile{f, one}
 		}
 	}
@@ -80,7 +80,7 @@ func (l *losses) findMoves(texts *transaction.Texts, standing []transaction.Sess
 // compare compares a new file with the file of a moved directory that it was, and describes
 // the difference. It returns the change from the old file, or the given one if golem cannot
 // tell that they belong together.
-func (l *losses) compare(from *transaction.Texts, c transaction.SessionChange, old string, d *FileChange, t *texts, diffs bool) overlay.PathChange {
+func (l *losses) compare(from *transaction.Texts, c transaction.Change, old string, d *FileChange, t *texts, diffs bool) overlay.PathChange {
 	f := l.old[old]
 	before, _ := review.Code(old)
 	after, _ := review.Code(c.Name()) // a file that means something else at its new path counts as new
@@ -109,7 +109,7 @@ func (l *losses) compare(from *transaction.Texts, c transaction.SessionChange, o
 }
 
 // add adds to the change of a directory that is gone how many files and lines are lost.
-func (l *losses) add(from *transaction.Texts, c transaction.SessionChange, d *FileChange) {
+func (l *losses) add(from *transaction.Texts, c transaction.Change, d *FileChange) {
 	list := l.list(from, c)
 	if l.names <= 0 {
 		d.Unread = true
@@ -119,7 +119,7 @@ func (l *losses) add(from *transaction.Texts, c transaction.SessionChange, d *Fi
 		return
 	}
 	for _, f := range list {
-		one := transaction.SessionChange{PathChange: overlay.PathChange{Path: path.Join(c.Path, f.Path), OldKind: f.Kind}, Target: c.Target}
+		one := transaction.Change{PathChange: overlay.PathChange{Path: path.Join(c.Path, f.Path), OldKind: f.Kind}, Target: c.Target}
 		if l.kept[one.Name()] {
 			continue
 		}

@@ -87,7 +87,7 @@ func (l pendingChanges) recover() (r Recovery, err error) {
 	if done.Undone > 0 {
 		note := "golem was killed while it undid changes, and has now undone the rest"
 		if len(done.Left) > 0 {
-			note += ", except for " + visible.Count(len(done.Left), "file") + " that changed since: " + sandbox.Shown(jail.Outside(done.Left[0]))
+			note += ", except for " + visible.Count(len(done.Left), "file") + " that changed since: " + sandbox.Shown(done.Left[0])
 			if len(done.Left) > 1 {
 				note += ", …"
 			}

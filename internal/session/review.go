@@ -64,7 +64,7 @@ type Look struct {
 	store    Store
 	session  *Session
 	overlays *transaction.Overlays
-	changes  []transaction.SessionChange
+	changes  []transaction.Change
 	unfit    string
 }
 
@@ -127,7 +127,7 @@ func (l *Look) review(names []string, diffs bool, report func(done, total int)) 
 	settled := l.store.Now().Add(-settling).UnixNano()
 	lost := newLosses()
 	var from map[string]string // old names of files in moved directories
-	r.Moves, from = lost.findMoves(texts, slices.DeleteFunc(slices.Clone(standing), func(c transaction.SessionChange) bool {
+	r.Moves, from = lost.findMoves(texts, slices.DeleteFunc(slices.Clone(standing), func(c transaction.Change) bool {
 		name := c.Name() // a change that golem does not apply is no part of a move
 		return files.ProtectedBy(name) != "" || ofGit(name) || len(names) > 0 && !anyWithin(names, name)
 	}))
@@ -276,7 +276,7 @@ func (s Store) HasChanges(one *Session) (bool, error) {
 		return true, nil
 	}
 	ofGit := repositoriesAmong(files, standing)
-	return slices.ContainsFunc(standing, func(c transaction.SessionChange) bool {
+	return slices.ContainsFunc(standing, func(c transaction.Change) bool {
 		return files.ProtectedBy(c.Name()) != ".git" && !ofGit(c.Name())
 	}), nil
 }

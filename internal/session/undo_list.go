@@ -1,12 +1,10 @@
 package session
 
 import (
-	"path"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/internal/undo"
 )
@@ -75,7 +73,7 @@ func (s Store) appliedStep(a *transaction.AppliedTransaction) UndoStep {
 	}
 	for _, c := range a.Changes {
 		if c.NewDir == "" {
-			u.Files = append(u.Files, jail.Outside(path.Join(c.Target, c.Path)))
+			u.Files = append(u.Files, c.Name())
 		}
 	}
 	return u

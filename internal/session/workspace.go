@@ -247,8 +247,8 @@ type keeper struct {
 
 // Discard implements changes.Keeper. It also forgets the record of pulled files, of which
 // some may be discarded, and removes commits if all files are discarded.
-func (k keeper) Discard(names []string, check func([]transaction.SessionChange) error) error {
-	return k.Overlays.Discard(k.pending, names, func(list []transaction.SessionChange) error {
+func (k keeper) Discard(names []string, check func([]transaction.Change) error) error {
+	return k.Overlays.Discard(k.pending, names, func(list []transaction.Change) error {
 		if err := check(list); err != nil {
 			return err
 		}

@@ -17,7 +17,7 @@ import (
 // An AppliedTransaction is a transaction that golem applied to some directories. The last
 // one can be undone, and then the one before it.
 type AppliedTransaction struct {
-	Changes []CommandChange
+	Changes []Change
 	dir     string // the directory of the store
 	record  *record
 }
@@ -57,7 +57,7 @@ func readApplied(dir, name string) (*AppliedTransaction, error) {
 			return nil, err
 		}
 		for _, c := range overlay.Applicable(list, skipped) {
-			a.Changes = append(a.Changes, CommandChange{c, w.targets[i]})
+			a.Changes = append(a.Changes, Change{c, w.targets[i], i})
 		}
 	}
 	return a, nil
@@ -67,18 +67,18 @@ func readApplied(dir, name string) (*AppliedTransaction, error) {
 func (a *AppliedTransaction) Directories() []Directory {
 	var list []Directory
 	for i, l := range a.record.layers {
-		list = append(list, Directory{Host: sandbox.Host(l.Dir), Target: jail.Outside(a.record.targets[i])})
+		list = append(list, Directory{Host: sandbox.Host(l.Dir), Target: a.record.targets[i]})
 	}
 	return list
 }
 
-// Each calls visit for everything that Undo would change. It passes the name that file
-// tools use, the current state and the state before the transaction.
+// Each calls visit for everything that Undo would change. It passes the name, the current
+// state and the state before the transaction.
 func (a *AppliedTransaction) Each(visit func(name string, now, then overlay.State) error) error {
 	for i, l := range a.record.layers {
 		var changes []overlay.PathChange
 		for _, c := range a.Changes {
-			if c.Target == a.record.targets[i] {
+			if c.layer == i {
 				changes = append(changes, c.PathChange)
 			}
 		}
@@ -86,7 +86,7 @@ func (a *AppliedTransaction) Each(visit func(name string, now, then overlay.Stat
 			continue
 		}
 		err := l.PreviewUndo(changes, func(now, then overlay.State) error {
-			return visit(jail.Outside(path.Join(a.record.targets[i], now.Path)), now, then)
+			return visit(path.Join(a.record.targets[i], now.Path), now, then)
 		})
 		if err != nil {
 			return err
@@ -131,7 +131,7 @@ func (a *AppliedTransaction) Undo(o *Overlays) (clash []string, err error) {
 	case err != nil && isUndoing(a.record.dir):
 		return nil, &sandbox.Error{Op: "undo", Code: sandbox.ErrInternal, Hint: jail.Plain(err) + "; a part of it is undone, and golem undoes the rest when it is started next"}
 	case len(stayed) > 0:
-		return nil, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed during the undo, and left as it is: " + sandbox.Shown(jail.Outside(stayed[0])) + fmt.Sprintf("; %d such files, everything else is undone; golem undo --list lists them", len(stayed))}
+		return nil, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed during the undo, and left as it is: " + sandbox.Shown(stayed[0]) + fmt.Sprintf("; %d such files, everything else is undone; golem undo --list lists them", len(stayed))}
 	}
 	return clash, err
 }

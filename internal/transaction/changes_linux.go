@@ -14,7 +14,7 @@ import (
 
 // Changes lists the session's changes relative to the current state of the directories.
 // It skips names that no sandbox can have. unfit describes one of them, if there are any.
-func (o *Overlays) Changes() (list []SessionChange, unfit string, err error) {
+func (o *Overlays) Changes() (list []Change, unfit string, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for i, l := range o.layers {
@@ -25,7 +25,7 @@ func (o *Overlays) Changes() (list []SessionChange, unfit string, err error) {
 		unfit = cmp.Or(unfit, not)
 		list = slices.Grow(list, len(changes))
 		for _, c := range changes {
-			list = append(list, SessionChange{c, o.targets[i]})
+			list = append(list, Change{c, o.targets[i], i})
 		}
 	}
 	return list, unfit, nil
@@ -33,16 +33,16 @@ func (o *Overlays) Changes() (list []SessionChange, unfit string, err error) {
 
 // PlanDiscard lists the changes that Discard would discard, with a digest of each file.
 // unfit is as in Changes.
-func (o *Overlays) PlanDiscard(names []string) (list []SessionChange, unfit string, err error) {
+func (o *Overlays) PlanDiscard(names []string) (list []Change, unfit string, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.listBelow(o.helpers.any(), names)
 }
 
 // listBelow lists the changes at and below names, with a digest of each file.
-func (o *Overlays) listBelow(h *helper, names []string) (list []SessionChange, unfit string, err error) {
+func (o *Overlays) listBelow(h *helper, names []string) (list []Change, unfit string, err error) {
 	for i, l := range o.layers {
-		paths := o.pathsIn(i, names)
+		paths := pathsIn(o.targets, i, names)
 		if len(paths) == 0 {
 			continue
 		}
@@ -52,7 +52,7 @@ func (o *Overlays) listBelow(h *helper, names []string) (list []SessionChange, u
 		}
 		unfit = cmp.Or(unfit, not)
 		for _, c := range changes {
-			list = append(list, SessionChange{c, o.targets[i]})
+			list = append(list, Change{c, o.targets[i], i})
 		}
 	}
 	return list, unfit, nil

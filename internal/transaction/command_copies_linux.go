@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -107,7 +106,7 @@ func (c *CommandCopies) Finish() (t *Transaction, err error) {
 	var clash []string
 	for _, change := range list {
 		if picks = append(picks, Pick{Name: change.Name()}); change.Conflict {
-			clash = append(clash, path.Join(commandName(change.Target), change.Path))
+			clash = append(clash, change.Name())
 		}
 	}
 	if len(clash) > 0 || unfit != "" {

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/testutil"
 	"github.com/golem-forge/golem/sandbox"
@@ -53,12 +52,13 @@ func TestCrashed(t *testing.T) {
 // newChange returns the changes of a command in some directories, with a record in store.
 func newChange(t *testing.T, dir string, dirs []string) *Transaction {
 	t.Helper()
-	var mounts []jail.Mount
+	var layers []overlay.Overlay
+	var targets []string
 	for i, dir := range dirs {
-		mounts = append(mounts, jail.Mount{Source: sandbox.Host(dir), Target: fmt.Sprintf("/work/%d", i), Write: true})
+		layers, targets = append(layers, overlay.Overlay{Dir: dir}), append(targets, fmt.Sprintf("/%d", i))
 	}
 	st := &store{dir: dir, helper: &helper{}}
-	w, err := st.newRecord(mounts, 1)
+	w, err := st.newRecord(layers, targets, 1)
 	must(t, err)
 	for _, l := range w.layers { // as a command leaves them
 		upper := l.UpperDir()
@@ -302,5 +302,39 @@ func TestNotRemembered(t *testing.T) {
 				t.Errorf("final %v: directory %d has %s, want %s", isFinal, i, got, want)
 			}
 		}
+	}
+}
+
+// TestSameDirectoryTwice checks a command that sees one directory at two paths, which have the
+// same name in the sandbox. Each path has its own overlay, and golem reads, skips, applies and
+// undoes the change of the second one.
+func TestSameDirectoryTwice(t *testing.T) {
+	g := newCrashGround(t, t.TempDir())
+	st := &store{dir: g.store, helper: &helper{}}
+	begin := func() *Transaction {
+		t.Helper()
+		w, err := st.newRecord([]overlay.Overlay{{Dir: g.dirs[0]}, {Dir: g.dirs[0]}}, []string{"/x", "/x"}, 1)
+		must(t, err)
+		must(t, os.WriteFile(w.layers[1].UpperDir()+"/changed", []byte("new"), 0o644))
+		change, err := st.list(w)
+		must(t, err)
+		return change
+	}
+	change := begin()
+	if old, new, err := change.Content(change.Changes[0], 10); err != nil || string(old) != "old" || string(new) != "new" {
+		t.Errorf("got %q, %q, %v", old, new, err)
+	}
+	if clash, err := change.Apply([]string{"/x/changed"}); err != nil || len(clash) > 0 || g.states()[0] != crashOld {
+		t.Errorf("skipped: got %v, %v, %v", clash, err, g.states())
+	}
+	if clash, err := begin().Apply(nil); err != nil || len(clash) > 0 || g.states()[0] != "changed=new deleted=deleted" {
+		t.Errorf("applied: got %v, %v, %v", clash, err, g.states())
+	}
+	last, err := Last(sandbox.Host(g.store))
+	must(t, err)
+	var names []string
+	must(t, last.Each(func(name string, _, _ overlay.State) error { names = append(names, name); return nil }))
+	if clash, err := last.Undo(nil); err != nil || len(clash) > 0 || g.states()[0] != crashOld || !slices.Equal(names, []string{"/x/changed"}) {
+		t.Errorf("undone %v: got %v, %v, %v", names, clash, err, g.states())
 	}
 }

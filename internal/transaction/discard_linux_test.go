@@ -27,7 +27,7 @@ func TestDiscardAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer k.Close()
-	if err := k.Discard(sandbox.Host(dir+"/records"), []string{"/"}, func([]SessionChange) error { return nil }); err != nil {
+	if err := k.Discard(sandbox.Host(dir+"/records"), []string{"/"}, func([]Change) error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -88,7 +88,7 @@ func TestRecoverDiscard(t *testing.T) {
 	if err := os.Mkdir(st.dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	w, err := st.newRecord(nil, 1)
+	w, err := st.newRecord(nil, nil, 1)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,24 +50,24 @@ func (*Transaction) Apply([]string) ([]string, error) { return nil, errNoOverlay
 func (*Transaction) Discard() error { return nil }
 
 // Content returns an error.
-func (*Transaction) Content(CommandChange, int64) (old, new []byte, err error) {
+func (*Transaction) Content(Change, int64) (old, new []byte, err error) {
 	return nil, nil, errNoOverlays
 }
 
 // Walk returns an error.
-func (*Transaction) Walk(CommandChange, func(string, fs.DirEntry) bool) error { return errNoOverlays }
+func (*Transaction) Walk(Change, func(string, fs.DirEntry) bool) error { return errNoOverlays }
 
 // Exists returns false.
 func (*Transaction) Exists(string) bool { return false }
 
 // Open returns an error.
-func (*Transaction) Open(CommandChange) (*os.File, error) { return nil, errNoOverlays }
+func (*Transaction) Open(Change) (*os.File, error) { return nil, errNoOverlays }
 
 // Hash returns "".
-func (*Transaction) Hash(CommandChange) string { return "" }
+func (*Transaction) Hash(Change) string { return "" }
 
 // An AppliedTransaction is an applied transaction. This system has none.
-type AppliedTransaction struct{ Changes []CommandChange }
+type AppliedTransaction struct{ Changes []Change }
 
 // Last returns fs.ErrNotExist.
 func Last(sandbox.Host) (*AppliedTransaction, error) { return nil, fs.ErrNotExist }

@@ -3,7 +3,6 @@ package transaction
 import (
 	"errors"
 	"fmt"
-	"path"
 	"time"
 
 	"github.com/golem-forge/golem/internal/overlay"
@@ -39,15 +38,6 @@ type Skip struct {
 	Name string // the path in the sandbox
 	Why  string
 }
-
-// A SessionChange is a change in the overlays of a session.
-type SessionChange struct {
-	overlay.PathChange
-	Target string // the target of the directory in the sandbox
-}
-
-// Name returns the sandbox's name for the changed file.
-func (c SessionChange) Name() string { return path.Join(c.Target, c.Path) }
 
 // A Pick is a change of a session to apply.
 type Pick struct {

@@ -1,6 +1,7 @@
 package transaction
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -216,7 +217,7 @@ func (o *Overlays) by(l overlay.Overlay) *helper {
 }
 
 // States returns the state at the path of a change in the session and in the directory.
-func (o *Overlays) States(c SessionChange) (own, real overlay.State, err error) {
+func (o *Overlays) States(c Change) (own, real overlay.State, err error) {
 	i := slices.Index(o.targets, c.Target)
 	if i < 0 {
 		return own, real, fs.ErrNotExist
@@ -226,7 +227,7 @@ func (o *Overlays) States(c SessionChange) (own, real overlay.State, err error) 
 
 // Base returns the content of a changed file before the session first changed it, or nil
 // if golem did not keep it.
-func (o *Overlays) Base(c SessionChange) (base []byte) {
+func (o *Overlays) Base(c Change) (base []byte) {
 	if i := slices.Index(o.targets, c.Target); i >= 0 {
 		base, _ = o.layers[i].BaseContent(c.Path)
 	}
@@ -235,7 +236,7 @@ func (o *Overlays) Base(c SessionChange) (base []byte) {
 
 // Texts returns the current content of a changed file in the directory and in the
 // session. A content is nil if the file does not exist or has more than most bytes.
-func (o *Overlays) Texts(c SessionChange, most int64) (real, own []byte) {
+func (o *Overlays) Texts(c Change, most int64) (real, own []byte) {
 	r := OpenTexts(o)
 	defer r.Close()
 	return r.Read(c, most)
@@ -252,7 +253,7 @@ type Texts struct {
 }
 
 // Read is like Overlays.Texts.
-func (t *Texts) Read(c SessionChange, most int64) (real, own []byte) {
+func (t *Texts) Read(c Change, most int64) (real, own []byte) {
 	i := slices.Index(t.o.targets, c.Target)
 	if i < 0 {
 		return nil, nil
@@ -269,7 +270,7 @@ func (t *Texts) Read(c SessionChange, most int64) (real, own []byte) {
 
 // OldFiles lists the files and symlinks of the user's directory at the path of a change that
 // deletes or replaces it. It stops after most names, with those of directories.
-func (t *Texts) OldFiles(c SessionChange, most int) (list []OldFile) {
+func (t *Texts) OldFiles(c Change, most int) (list []OldFile) {
 	i := slices.Index(t.o.targets, c.Target)
 	if i < 0 {
 		return nil
@@ -338,7 +339,7 @@ func (o *Overlays) Usage() (files int, bytes int64) {
 // show the directories there again. It calls check with the changes first, while no call
 // can add to them. If check returns an error, Discard does nothing. A record in dir, a
 // directory of golem's, says what it discards. If golem is killed, Recover discards the rest.
-func (o *Overlays) Discard(dir sandbox.Host, names []string, check func([]SessionChange) error) error {
+func (o *Overlays) Discard(dir sandbox.Host, names []string, check func([]Change) error) error {
 	return o.alone(func() error {
 		h := o.helpers.any()
 		list, _, err := o.listBelow(h, names)
@@ -352,12 +353,12 @@ func (o *Overlays) Discard(dir sandbox.Host, names []string, check func([]Sessio
 		if err := os.MkdirAll(st.dir, 0o700); err != nil {
 			return err
 		}
-		w, err := st.newRecord(nil, 1)
+		w, err := st.newRecord(nil, nil, 1)
 		if err != nil {
 			return err
 		}
 		for i, l := range o.layers {
-			if paths := o.pathsIn(i, names); len(paths) > 0 {
+			if paths := pathsIn(o.targets, i, names); len(paths) > 0 {
 				w.discards = append(w.discards, discarded{l, paths})
 			}
 		}
@@ -368,36 +369,33 @@ func (o *Overlays) Discard(dir sandbox.Host, names []string, check func([]Sessio
 	})
 }
 
-// pathsIn returns the paths of names in an overlay.
-func (o *Overlays) pathsIn(i int, names []string) (paths []string) {
+// pathsIn returns the paths of names in the overlay with a number. targets has the targets of
+// all overlays.
+func pathsIn(targets []string, i int, names []string) (paths []string) {
 	for _, name := range names {
-		if rel, ok := o.pathIn(i, name); ok {
+		if rel, ok := pathIn(targets, i, name); ok {
 			paths = append(paths, rel)
 		}
 	}
 	return paths
 }
 
-// pathIn returns the path of a name in an overlay. It returns false if the name is not in
-// the overlay, for example because another directory is mounted there.
-func (o *Overlays) pathIn(i int, name string) (rel string, ok bool) {
+// pathIn returns the path of a name in the overlay with a number. It returns false if the
+// name is not in the overlay, for example because another directory is mounted there.
+func pathIn(targets []string, i int, name string) (rel string, ok bool) {
 	in := -1
-	for n, target := range o.targets {
-		if (target == "/" || name == target || strings.HasPrefix(name, target+"/")) && (in < 0 || len(target) > len(o.targets[in])) {
+	for n, target := range targets {
+		if (target == "/" || name == target || strings.HasPrefix(name, target+"/")) && (in < 0 || len(target) > len(targets[in])) {
 			in = n
 		}
 	}
 	if name == "/" { // the whole overlay
 		return ".", true
 	}
-	if in != i {
+	if in < 0 || targets[in] != targets[i] {
 		return "", false
 	}
-	rel = strings.TrimPrefix(strings.TrimPrefix(name, o.targets[i]), "/")
-	if rel == "" {
-		rel = "."
-	}
-	return rel, true
+	return cmp.Or(strings.TrimPrefix(strings.TrimPrefix(name, targets[i]), "/"), "."), true
 }
 
 // Close unmounts the overlays. The changes in them stay.

@@ -59,18 +59,18 @@ func (*Overlays) Enter(fresh, changes bool) (func() error, error) { return nil, 
 func (*Overlays) Touched() []string { return nil }
 
 // Changes returns an error.
-func (*Overlays) Changes() ([]SessionChange, string, error) { return nil, "", errNoOverlays }
+func (*Overlays) Changes() ([]Change, string, error) { return nil, "", errNoOverlays }
 
 // States returns an error.
-func (*Overlays) States(SessionChange) (own, real overlay.State, err error) {
+func (*Overlays) States(Change) (own, real overlay.State, err error) {
 	return own, real, errNoOverlays
 }
 
 // Base returns nothing.
-func (*Overlays) Base(SessionChange) []byte { return nil }
+func (*Overlays) Base(Change) []byte { return nil }
 
 // Texts returns nothing.
-func (*Overlays) Texts(SessionChange, int64) (real, own []byte) { return nil, nil }
+func (*Overlays) Texts(Change, int64) (real, own []byte) { return nil, nil }
 
 // OpenTexts returns a reader that finds nothing.
 func OpenTexts(*Overlays) *Texts { return nil }
@@ -79,10 +79,10 @@ func OpenTexts(*Overlays) *Texts { return nil }
 type Texts struct{}
 
 // Read returns nothing.
-func (*Texts) Read(SessionChange, int64) (real, own []byte) { return nil, nil }
+func (*Texts) Read(Change, int64) (real, own []byte) { return nil, nil }
 
 // OldFiles returns nothing.
-func (*Texts) OldFiles(SessionChange, int) []OldFile { return nil }
+func (*Texts) OldFiles(Change, int) []OldFile { return nil }
 
 // Close does nothing.
 func (*Texts) Close() {}
@@ -94,12 +94,12 @@ func (*Overlays) OtherTargets() []string { return nil }
 func (*Overlays) Usage() (files int, bytes int64) { return 0, 0 }
 
 // PlanDiscard returns an error.
-func (*Overlays) PlanDiscard([]string) ([]SessionChange, string, error) {
+func (*Overlays) PlanDiscard([]string) ([]Change, string, error) {
 	return nil, "", errNoOverlays
 }
 
 // Discard returns an error.
-func (*Overlays) Discard(sandbox.Host, []string, func([]SessionChange) error) error {
+func (*Overlays) Discard(sandbox.Host, []string, func([]Change) error) error {
 	return errNoOverlays
 }
 

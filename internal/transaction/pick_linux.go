@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -54,14 +53,14 @@ func (o *Overlays) aloneUnused(do func() error) error {
 // begin makes a transaction. If nobody has mounted the overlays, files may stay in them
 // until the transaction is applied.
 func (o *Overlays) begin(st *store, picks []Pick, unused bool) (*Transaction, error) {
-	var mounts []jail.Mount
-	for i, l := range o.layers {
-		mounts = append(mounts, jail.Mount{Source: sandbox.Host(l.Dir), Target: commandName(o.targets[i]), Write: true})
+	var layers []overlay.Overlay
+	for _, l := range o.layers {
+		layers = append(layers, overlay.Overlay{Dir: l.Dir})
 	}
 	if err := os.MkdirAll(st.dir, 0o700); err != nil {
 		return nil, err
 	}
-	w, err := st.newRecord(mounts, 1)
+	w, err := st.newRecord(layers, o.targets, 1)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +94,7 @@ func (o *Overlays) pick(t *Transaction, i int, picks []Pick, unused bool) error 
 	w := t.record
 	var list []overlay.Pick
 	for n, p := range picks {
-		rel, ok := o.pathIn(i, p.Name)
+		rel, ok := pathIn(o.targets, i, p.Name)
 		if !ok {
 			continue
 		}
@@ -120,14 +119,14 @@ func (o *Overlays) pick(t *Transaction, i int, picks []Pick, unused bool) error 
 	}
 	t.Unfit = cmp.Or(t.Unfit, got.Unfit)
 	for _, name := range got.Clash {
-		t.Clash = append(t.Clash, path.Join(commandName(o.targets[i]), name))
+		t.Clash = append(t.Clash, path.Join(o.targets[i], name))
 	}
 	changes, err := readChanges(w.layers[i])
 	if err != nil {
 		return err
 	}
 	for _, c := range changes {
-		t.Changes = append(t.Changes, CommandChange{c, commandName(o.targets[i])})
+		t.Changes = append(t.Changes, Change{c, o.targets[i], i})
 	}
 	return nil
 }

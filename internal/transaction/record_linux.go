@@ -22,7 +22,20 @@ type Recorder struct{ Dir sandbox.Host }
 
 // Prepare implements jail.Recorder.
 func (r Recorder) Prepare(h *jail.Helper, mounts []jail.Mount, number int) (jail.Record, error) {
-	w, err := (&store{dir: string(r.Dir), helper: &helper{h}}).newRecord(mounts, number)
+	var layers []overlay.Overlay
+	var targets []string
+	for _, m := range mounts {
+		if !m.NeedsOverlay() {
+			continue
+		}
+		device, inode, err := m.Identity()
+		if err != nil {
+			return nil, err
+		}
+		layers = append(layers, overlay.Overlay{Dir: string(m.Source), Device: device, Inode: inode})
+		targets = append(targets, jail.Outside(m.Target))
+	}
+	w, err := (&store{dir: string(r.Dir), helper: &helper{h}}).newRecord(layers, targets, number)
 	if err != nil {
 		return nil, err
 	}
@@ -35,7 +48,7 @@ type record struct {
 	store   *store // the store that made the record, nil for a record that was found
 	dir     string
 	layers  []overlay.Overlay
-	targets []string // the target of each overlay for commands
+	targets []string // the target of each overlay in the sandbox
 	held    *os.File // locked while the record is in use
 
 	of     []overlay.Overlay // the overlays of the session that the changes came from
@@ -174,13 +187,7 @@ func isUndoing(dir string) bool {
 // skip writes down which changes of a record golem skips.
 func (w *record) skip(names []string) error {
 	for i, l := range w.layers {
-		var list []string
-		for _, name := range names {
-			if rel, err := filepath.Rel(w.targets[i], name); err == nil && filepath.IsLocal(rel) {
-				list = append(list, rel)
-			}
-		}
-		if err := writeList(l, skippedName, list); err != nil {
+		if err := writeList(l, skippedName, pathsIn(w.targets, i, names)); err != nil {
 			return err
 		}
 	}

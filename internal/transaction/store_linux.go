@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -22,28 +23,21 @@ type store struct {
 	helper *helper
 }
 
-// newRecord makes a record for changes in the mounts that need an overlay.
-func (st *store) newRecord(mounts []jail.Mount, number int) (*record, error) {
+// newRecord makes a record for changes in directories. It makes a new store for each layer.
+func (st *store) newRecord(layers []overlay.Overlay, targets []string, number int) (*record, error) {
 	dir, err := st.newDirectory(number)
 	if err != nil {
 		return nil, err
 	}
-	w := &record{store: st, dir: dir}
+	w := &record{store: st, dir: dir, layers: layers, targets: targets}
 	if w.held, err = claim.Hold(w.dir); err != nil {
 		return nil, err
 	}
-	for _, m := range mounts {
-		if !m.NeedsOverlay() {
-			continue
-		}
-		l := overlay.Overlay{Dir: string(m.Source), Store: filepath.Join(w.dir, strconv.Itoa(len(w.layers)))}
-		if l.Device, l.Inode, err = m.Identity(); err != nil {
+	for i := range layers {
+		layers[i].Store = filepath.Join(w.dir, strconv.Itoa(i))
+		if err = layers[i].Init(); err != nil {
 			break
 		}
-		if err = l.Init(); err != nil {
-			break
-		}
-		w.layers, w.targets = append(w.layers, l), append(w.targets, m.Target)
 	}
 	if err == nil {
 		err = w.describe()
@@ -96,14 +90,14 @@ func (st *store) list(w *record) (t *Transaction, err error) {
 			t.Unfit = got.Unfit
 		}
 		for _, name := range got.Clash {
-			t.Clash = append(t.Clash, filepath.Join(w.targets[i], name))
+			t.Clash = append(t.Clash, path.Join(w.targets[i], name))
 		}
 		list, err := readChanges(l)
 		if err != nil {
 			return nil, err
 		}
 		for _, c := range list {
-			t.Changes = append(t.Changes, CommandChange{c, w.targets[i]})
+			t.Changes = append(t.Changes, Change{c, w.targets[i], i})
 		}
 	}
 	if len(t.Changes) == 0 && len(t.Clash) == 0 && t.Unfit == "" {
@@ -168,7 +162,7 @@ func (st *store) take(w *record) (clash []string, err error) {
 			return nil, err
 		}
 		for _, name := range got.Clash {
-			clash = append(clash, filepath.Join(w.targets[i], name))
+			clash = append(clash, path.Join(w.targets[i], name))
 		}
 	}
 	return clash, nil
@@ -225,8 +219,7 @@ func (st *store) unpick(w *record) error {
 }
 
 // settle removes the applied changes of a record from the overlays of the session. It
-// keeps the changes in clash, the names for commands of files that others changed
-// meanwhile.
+// keeps the changes in clash, the names of files that others changed meanwhile.
 func (st *store) settle(w *record, clash []string) error {
 	for i, paths := range w.picked {
 		if len(paths) == 0 {
@@ -236,11 +229,7 @@ func (st *store) settle(w *record, clash []string) error {
 		if err != nil {
 			return err
 		}
-		for _, name := range clash {
-			if rel, err := filepath.Rel(w.targets[i], name); err == nil && filepath.IsLocal(rel) {
-				skipped = append(skipped, rel)
-			}
-		}
+		skipped = append(skipped, pathsIn(w.targets, i, clash)...)
 		err = errors.Join(writeList(w.layers[i], picksName, paths), writeList(w.layers[i], skippedName, skipped))
 		if err != nil {
 			return err
@@ -270,7 +259,7 @@ func (st *store) eachWith(w *record, r request) (clash []string, err error) {
 			return nil, err
 		}
 		for _, name := range got.Clash {
-			clash = append(clash, filepath.Join(w.targets[i], name))
+			clash = append(clash, path.Join(w.targets[i], name))
 		}
 	}
 	return clash, nil

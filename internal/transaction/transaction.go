@@ -2,23 +2,30 @@ package transaction
 
 import (
 	"os"
+	"path"
 
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A CommandChange is a change in a directory that commands may write. It names the
-// directory as commands see it. A SessionChange names it as the sandbox does.
-type CommandChange struct {
+// A Change is a change in a directory of a sandbox, by a command or in a session.
+type Change struct {
 	overlay.PathChange
-	Target string // the target of the directory for commands
+	Target string // the target of the directory in the sandbox
+
+	// layer is the number of its overlay in a transaction. A command may see one directory at
+	// two paths, each with its own overlay.
+	layer int
 }
+
+// Name returns the sandbox's name for the changed file.
+func (c Change) Name() string { return path.Join(c.Target, c.Path) }
 
 // A Transaction holds the changes of a command, or some changes of a session. Apply
 // brings them into the directories of the host.
 type Transaction struct {
-	Changes []CommandChange
+	Changes []Change
 	Clash   []string // names that others changed meanwhile; Changes lacks the overlays with such names
 	Unfit   string   // describes a name that no sandbox can have; nothing can be applied then
 	// OnProgress, if set, is called while Apply works, with a number from 0 to 1.
@@ -53,7 +60,7 @@ type Result struct {
 type Recovered struct {
 	Applied   int      // transactions that are now applied
 	Undone    int      // transactions that are now undone
-	Left      []string // names for commands of files that changed since, so that their changes are not undone
+	Left      []string // names of files that changed since, so that their changes are not undone
 	Reverted  int      // transactions of which nothing is applied now: golem was killed before it had decided to apply them
 	Discarded int      // discards that are now complete
 	Broken    []Broken // transactions that golem could neither complete nor revert

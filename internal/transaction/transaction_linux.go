@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,8 +28,8 @@ func Finish(r jail.Result, err error) (Result, error) {
 }
 
 // Apply applies the changes to the directories. It skips changes at or below the names in
-// skip, which are names for commands. If others have changed files meanwhile, Apply
-// returns their names and applies nothing.
+// skip. If others have changed files meanwhile, Apply returns their names and applies
+// nothing.
 func (t *Transaction) Apply(skip []string) (clash []string, err error) {
 	t.closeReaders()
 	unlock, err := lockDirectory(t.store.dir)
@@ -104,11 +105,8 @@ func (t *Transaction) Discard() error {
 
 // Content returns the content of a changed file before and after the change. It is nil if
 // the file did not or does not exist.
-func (t *Transaction) Content(c CommandChange, most int64) (old, new []byte, err error) {
-	l, err := t.layer(c)
-	if err != nil {
-		return nil, nil, err
-	}
+func (t *Transaction) Content(c Change, most int64) (old, new []byte, err error) {
+	l := t.record.layers[c.layer]
 	if c.OldKind == overlay.File {
 		if old, err = l.ReadReal(c.Path, most); err != nil {
 			return nil, nil, err
@@ -128,14 +126,10 @@ func (t *Transaction) Content(c CommandChange, most int64) (old, new []byte, err
 
 // reader returns a reader of the directory that has the changed file: the session's
 // overlay until Apply takes the file from it, or that of the record.
-func (t *Transaction) reader(c CommandChange) (fileReader, error) {
-	i := slices.Index(t.record.targets, c.Target)
-	if i < 0 {
-		return nil, fs.ErrNotExist
-	}
-	dir := t.record.layers[i].UpperDir()
-	if i < len(t.inPlace) && t.inPlace[i][c.Top()] {
-		dir = t.record.of[i].UpperDir()
+func (t *Transaction) reader(c Change) (fileReader, error) {
+	dir := t.record.layers[c.layer].UpperDir()
+	if c.layer < len(t.inPlace) && t.inPlace[c.layer][c.Top()] {
+		dir = t.record.of[c.layer].UpperDir()
 	}
 	if r := t.readers[dir]; r != nil {
 		return r, nil
@@ -158,28 +152,15 @@ func (t *Transaction) closeReaders() {
 	clear(t.readers)
 }
 
-// layer returns the overlay of a change. If there is none, the error is fs.ErrNotExist.
-func (t *Transaction) layer(c CommandChange) (overlay.Overlay, error) {
-	i := slices.Index(t.record.targets, c.Target)
-	if i < 0 {
-		return overlay.Overlay{}, fs.ErrNotExist
-	}
-	return t.record.layers[i], nil
-}
-
-// Walk calls visit for every name in a deleted or replaced directory, as commands name
-// it, until visit returns false.
-func (t *Transaction) Walk(c CommandChange, visit func(inside string, d fs.DirEntry) bool) error {
-	l, err := t.layer(c)
-	if err != nil {
-		return err
-	}
-	top := filepath.Join(l.Dir, c.Path)
+// Walk calls visit for every name in a deleted or replaced directory, until visit returns
+// false.
+func (t *Transaction) Walk(c Change, visit func(name string, d fs.DirEntry) bool) error {
+	top := filepath.Join(t.record.layers[c.layer].Dir, c.Path)
 	return filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if name != top && !visit(filepath.Join(c.Target, c.Path, strings.TrimPrefix(name, top)), d) {
+		if name != top && !visit(path.Join(c.Name(), strings.TrimPrefix(name, top)), d) {
 			return fs.SkipAll
 		}
 		return nil
@@ -193,29 +174,22 @@ func IsChangedSince(info fs.FileInfo, since int64) bool {
 	return !ok || st.Ctim.Nano() >= since
 }
 
-// Exists reports whether a name, as file tools use it, exists in a directory of the
-// transaction before Apply.
+// Exists reports whether a name exists in a directory of the transaction before Apply.
 func (t *Transaction) Exists(name string) bool {
 	if t.record == nil {
 		return false
 	}
-	var file, in string
 	for i, l := range t.record.layers {
-		target := jail.Outside(t.record.targets[i])
-		rel, ok := strings.CutPrefix(name, strings.TrimSuffix(target, "/")+"/")
-		if ok && len(target) > len(in) {
-			file, in = filepath.Join(l.Dir, rel), target
+		if rel, ok := pathIn(t.record.targets, i, name); ok {
+			_, err := os.Lstat(filepath.Join(l.Dir, rel))
+			return err == nil
 		}
 	}
-	if in == "" {
-		return false
-	}
-	_, err := os.Lstat(file)
-	return err == nil
+	return false
 }
 
 // Open opens a changed file, with the content that it has after the change.
-func (t *Transaction) Open(c CommandChange) (*os.File, error) {
+func (t *Transaction) Open(c Change) (*os.File, error) {
 	r, err := t.reader(c)
 	if err != nil {
 		return nil, err
@@ -224,7 +198,7 @@ func (t *Transaction) Open(c CommandChange) (*os.File, error) {
 }
 
 // Hash returns a digest of the content that Open returns, "" if it cannot be read.
-func (t *Transaction) Hash(c CommandChange) string {
+func (t *Transaction) Hash(c Change) string {
 	f, err := t.Open(c)
 	return overlay.Digest(f, err)
 }

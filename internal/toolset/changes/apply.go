@@ -25,18 +25,18 @@ import (
 // A Keeper reads, takes and discards the changes of a session. See transaction.Overlays.
 type Keeper interface {
 	Contents
-	Changes() (list []transaction.SessionChange, unfit string, err error)
+	Changes() (list []transaction.Change, unfit string, err error)
 	Begin(picks []transaction.Pick) (*transaction.Transaction, error)
-	PlanDiscard(names []string) (list []transaction.SessionChange, unfit string, err error)
-	Discard(names []string, check func([]transaction.SessionChange) error) error
+	PlanDiscard(names []string) (list []transaction.Change, unfit string, err error)
+	Discard(names []string, check func([]transaction.Change) error) error
 }
 
 // Contents reads both versions of a changed file: that of the session and that of the
 // directory.
 type Contents interface {
-	Base(c transaction.SessionChange) []byte
-	Texts(c transaction.SessionChange, most int64) (real, own []byte)
-	States(c transaction.SessionChange) (own, real overlay.State, err error)
+	Base(c transaction.Change) []byte
+	Texts(c transaction.Change, most int64) (real, own []byte)
+	States(c transaction.Change) (own, real overlay.State, err error)
 }
 
 type applyArgs struct {
@@ -161,7 +161,7 @@ func wrapError(op string, err error) error {
 
 // picks selects the changes that the call names, and decides how each conflict is
 // resolved. It adds the names of the hunks that it selects, by file.
-func (a application) picks(list []transaction.SessionChange, names map[string]string) ([]transaction.Pick, error) {
+func (a application) picks(list []transaction.Change, names map[string]string) ([]transaction.Pick, error) {
 	parts, err := a.parseHunks()
 	if err != nil {
 		return nil, err
@@ -254,7 +254,7 @@ func (a application) parseHunks() (map[string][]int, error) {
 
 // applyHunks returns the content of a file in the directory with some of the session's
 // hunks applied, and names these hunks.
-func (a application) applyHunks(c transaction.SessionChange, numbers []int) ([]byte, string, error) {
+func (a application) applyHunks(c transaction.Change, numbers []int) ([]byte, string, error) {
 	real, own := a.keeper.Texts(c, tool.MaxCompared)
 	no := func(why string) error {
 		return &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: sandbox.ErrInvalid, Hint: why + "; the path without hunks applies the whole file"}
@@ -274,7 +274,7 @@ func (a application) applyHunks(c transaction.SessionChange, numbers []int) ([]b
 
 // applyPart returns the content of a file in the directory with the hunks of a part
 // applied, and names these hunks.
-func (a application) applyPart(c transaction.SessionChange, p part) ([]byte, string, error) {
+func (a application) applyPart(c transaction.Change, p part) ([]byte, string, error) {
 	real, own := a.keeper.Texts(c, tool.MaxCompared)
 	no := func(why string) error {
 		return &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: sandbox.ErrInvalid, Hint: why + "; nothing was applied"}
@@ -301,7 +301,7 @@ func (a application) applyPart(c transaction.SessionChange, p part) ([]byte, str
 
 // merge combines the versions of the session and of the directory. It fails if both changed
 // the same lines.
-func (a application) merge(c transaction.SessionChange) ([]byte, error) {
+func (a application) merge(c transaction.Change) ([]byte, error) {
 	base := a.keeper.Base(c)
 	real, own := a.keeper.Texts(c, tool.MaxCompared)
 	no := func(why string) *sandbox.Error {

@@ -49,7 +49,7 @@ func discardTool(k Keeper) tool.Tool {
 			}
 			seen, own, ofGit := fingerprint(list), countChanges(list), countGit(list)
 			p := tool.NewPreparation(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
-				err := k.Discard(a.Paths, func(now []transaction.SessionChange) error {
+				err := k.Discard(a.Paths, func(now []transaction.Change) error {
 					if fingerprint(now) != seen {
 						return &sandbox.Error{Op: name, Code: sandbox.ErrConflict, Hint: "the session has changed since this was shown; nothing was discarded; look at the diff and discard again"}
 					}
@@ -70,9 +70,9 @@ func discardTool(k Keeper) tool.Tool {
 }
 
 // checkFound returns an error if the session has no change at a path.
-func (a discardArgs) checkFound(list []transaction.SessionChange) error {
+func (a discardArgs) checkFound(list []transaction.Change) error {
 	for _, given := range a.Paths {
-		if given != "/" && !slices.ContainsFunc(list, func(c transaction.SessionChange) bool { return within(given, c.Name()) }) {
+		if given != "/" && !slices.ContainsFunc(list, func(c transaction.Change) bool { return within(given, c.Name()) }) {
 			return &sandbox.Error{Op: "discard_changes", Path: given, Code: sandbox.ErrNotFound, Hint: "the session has not changed it; golem diff --stat lists its changes"}
 		}
 	}
@@ -90,7 +90,7 @@ func repositoryOf(name string) string {
 
 // countChanges counts the changes outside .git as golem status does: a new directory with
 // files in it does not count.
-func countChanges(list []transaction.SessionChange) (n int) {
+func countChanges(list []transaction.Change) (n int) {
 	filled := make(map[string]bool)
 	for _, c := range list {
 		filled[path.Dir(c.Name())] = true
@@ -104,7 +104,7 @@ func countChanges(list []transaction.SessionChange) (n int) {
 }
 
 // countGit counts the changed files in .git.
-func countGit(list []transaction.SessionChange) (n int) {
+func countGit(list []transaction.Change) (n int) {
 	for _, c := range list {
 		if repositoryOf(c.Name()) != "" && c.Kind != overlay.Dir {
 			n++
@@ -137,8 +137,8 @@ func withUnfit(text string, others int, unfit string) string {
 
 // foldRepository returns the row that stands for all changes in one .git. golem never
 // applies them. The approval is bound to them by their digest.
-func foldRepository(repository string, list []transaction.SessionChange) tool.Change {
-	var in []transaction.SessionChange
+func foldRepository(repository string, list []transaction.Change) tool.Change {
+	var in []transaction.Change
 	for _, c := range list {
 		if repositoryOf(c.Name()) == repository {
 			in = append(in, c)
@@ -146,7 +146,7 @@ func foldRepository(repository string, list []transaction.SessionChange) tool.Ch
 	}
 	row := tool.Change{Path: repository, Op: tool.Update, Base: fingerprint(in),
 		About: visible.Count(countGit(in), "file") + " that golem never applies, not shown; golem diff --commits shows the commits"}
-	if slices.ContainsFunc(in, func(c transaction.SessionChange) bool { return c.Kind == overlay.File && c.Digest == "" }) {
+	if slices.ContainsFunc(in, func(c transaction.Change) bool { return c.Kind == overlay.File && c.Digest == "" }) {
 		row.Base = "unread " + rand.Text() // no approval can match it
 	}
 	return row
@@ -154,7 +154,7 @@ func foldRepository(repository string, list []transaction.SessionChange) tool.Ch
 
 // reversals returns the changes that a discard deletes, as a prompt shows them: from the
 // content of the session to that of the directory. Each .git is one row.
-func reversals(k Contents, list []transaction.SessionChange, unfit string) []tool.Change {
+func reversals(k Contents, list []transaction.Change, unfit string) []tool.Change {
 	rows := approval.NewReversalList()
 	var repositories []string
 	for _, c := range list {
@@ -182,7 +182,7 @@ func reversals(k Contents, list []transaction.SessionChange, unfit string) []too
 }
 
 // fingerprint returns a digest of the changes of a session.
-func fingerprint(list []transaction.SessionChange) string {
+func fingerprint(list []transaction.Change) string {
 	sum := sha256.New()
 	for _, c := range list {
 		fmt.Fprintf(sum, "%q %s %s %o %q %d %s\n", c.Name(), c.Op, c.Kind, c.Mode, c.LinkTarget, c.Size, c.Digest)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -78,7 +77,7 @@ const forgetHint = "; nothing was undone; golem undo --forget forgets this chang
 func undoApplied(u Undoer, last *transaction.AppliedTransaction, passed []*undo.Step) tool.Plan {
 	var effects []policy.Effect
 	for _, c := range last.Changes {
-		name := jail.Outside(path.Join(c.Target, c.Path))
+		name := c.Name()
 		effect := policy.Effect{Verb: policy.Write, Target: name}
 		if c.OldKind == overlay.Nothing {
 			effect = policy.Effect{Verb: policy.Delete, Target: name, Tree: c.Kind == overlay.Dir}
