@@ -24,11 +24,14 @@ func (o Overlay) MarkApplied(paths, skipped []string) error {
 	if err != nil {
 		return err
 	}
-	defer s.base().close()
+	defer s.close()
+	if o.IsCopy {
+		return s.markCopyApplied(paths, skipped)
+	}
 	return s.markApplied(paths, skipped)
 }
 
-func (s *overlaySession) markApplied(paths, skipped []string) (err error) {
+func (s *session) markApplied(paths, skipped []string) (err error) {
 	clock := s.Store + "/" + basesName + ".clock"
 	if err := markTime(clock); err != nil {
 		return err
@@ -86,7 +89,7 @@ func matchPaths(paths []string) func(name string) bool {
 
 // markDeleted makes a whiteout for an applied file that the session deleted after it was
 // picked.
-func (s *overlaySession) markDeleted(name string) error {
+func (s *session) markDeleted(name string) error {
 	if _, err := s.upper.stat(name); err == nil {
 		return nil // the session still has it
 	}
@@ -97,7 +100,7 @@ func (s *overlaySession) markDeleted(name string) error {
 		st, err := s.upper.stat(name)
 		switch {
 		case errors.Is(err, unix.ENOENT) && s.applied[name]:
-			return s.makeWhiteout(name)
+			return s.upper.makeWhiteout(name)
 		case errors.Is(err, unix.ENOENT):
 			err = s.makeDirLike(name)
 		case err == nil && kindOf(st) != Dir:
@@ -122,7 +125,7 @@ func parents(name string) []string {
 }
 
 // makeDirLike makes a directory in the upperdir with the permission bits of the real one.
-func (s *overlaySession) makeDirLike(name string) error {
+func (s *session) makeDirLike(name string) error {
 	st, err := s.lower.stat(name)
 	if err != nil {
 		return err
@@ -131,7 +134,7 @@ func (s *overlaySession) makeDirLike(name string) error {
 	if err != nil {
 		return err
 	}
-	return s.setMode(name, permissions(st))
+	return s.upper.setMode(name, permissions(st))
 }
 
 // Discard removes the changes at and below paths from the overlay, so that the real
@@ -143,11 +146,14 @@ func (o Overlay) Discard(paths []string) error {
 	if err != nil {
 		return err
 	}
-	defer s.base().close()
+	defer s.close()
+	if o.IsCopy {
+		return s.discardFromCopy(paths)
+	}
 	return s.discard(paths)
 }
 
-func (s *overlaySession) discard(paths []string) (err error) {
+func (s *session) discard(paths []string) (err error) {
 	within := matchPaths(paths)
 	var list []string
 	if s.tidy = true; within(".") {

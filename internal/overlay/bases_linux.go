@@ -133,6 +133,16 @@ func (b *baseSet) below(name string) []*version {
 	return list
 }
 
+// forgetBelow removes the versions of paths in a directory.
+func (b *baseSet) forgetBelow(name string) {
+	if v := b.all[name]; v == nil || v.Kind != Dir {
+		return
+	}
+	for _, v := range b.below(name) {
+		b.forget(v.Path)
+	}
+}
+
 // flush appends new versions to the file. It does not sync it: a version that a power
 // failure loses is recorded again or becomes a conflict, and a sync would wait for
 // everything that a command has written.

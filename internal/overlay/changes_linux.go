@@ -36,17 +36,16 @@ func kindOf(st unix.Stat_t) Kind {
 // changed meanwhile where the command changed it, Changes returns a ConflictError. The time
 // it takes grows with the number of changes, not with the size of the directory.
 func (o Overlay) Changes() ([]PathChange, error) {
-	s, err := openStore(o, unix.LOCK_SH)
+	s, err := openSession(o, unix.LOCK_SH)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
-	walk := &overlaySession{sessionStore: *s}
-	list, err := walk.changes()
+	list, err := s.changes()
 	if err != nil {
 		return nil, err
 	}
-	conflict := ConflictError{walk.madeByBoth}
+	conflict := ConflictError{s.madeByBoth}
 	for _, c := range list {
 		if c.Conflict && c.NewDir == "" {
 			conflict.Paths = append(conflict.Paths, c.Path)

@@ -22,38 +22,9 @@ func copyStampOf(st unix.Stat_t) copyStamp {
 	return copyStamp{st.Ino, st.Size, st.Mtim.Nano(), st.Ctim.Nano()}
 }
 
-// A copySession compares a copy with the real directory.
-type copySession struct {
-	sessionStore
-	copied map[string][]string // names of copied files by directory
-}
-
-// changes lists the changes. It writes nothing.
-func (s *copySession) changes() ([]PathChange, error) {
-	s.copied = map[string][]string{}
-	for _, name := range s.bases.sortPaths() {
-		dir := path.Dir(name)
-		if dir == "." {
-			dir = ""
-		}
-		s.copied[dir] = append(s.copied[dir], path.Base(name))
-	}
-	if err := s.visitDir(""); err != nil {
-		return nil, err
-	}
-	if len(s.badNames) > 0 {
-		return s.list, &NameError{s.badNames[0]}
-	}
-	return s.list, nil
-}
-
-// listDir lists a directory of the copy. If a command made it unreadable, listDir makes
-// it readable first.
-func (s *copySession) listDir(name string) ([]string, error) {
-	names, err := s.upper.list(name)
-	if !errors.Is(err, unix.EACCES) {
-		return names, err
-	}
+// listClosed lists a directory of the copy that a command made unreadable. It makes the
+// directory readable first.
+func (s *session) listClosed(name string) ([]string, error) {
 	fd, err := s.upper.open(name, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, err
@@ -65,115 +36,9 @@ func (s *copySession) listDir(name string) ([]string, error) {
 	return s.upper.list(name)
 }
 
-// statCopy returns the state of a path in the copy.
-func (s *copySession) statCopy(name string) (unix.Stat_t, Kind, error) {
-	st, err := s.upper.stat(name)
-	if s.canIgnore(err) {
-		return st, Nothing, nil
-	}
-	if err != nil {
-		return st, Nothing, err
-	}
-	return st, kindOf(st), nil
-}
-
-// statOriginal returns the state of a path in the real directory. A path that golem may
-// not access was never copied, and counts as a special file.
-func (s *copySession) statOriginal(name string) (unix.Stat_t, Kind, error) {
-	st, was, err := s.statReal(name)
-	if errors.Is(err, unix.EACCES) {
-		return st, Special, nil
-	}
-	return st, was, err
-}
-
-// visitDir visits a directory that both the copy and the real directory have.
-func (s *copySession) visitDir(name string) error {
-	names, err := s.listDir(name)
-	if err != nil {
-		return err
-	}
-	for _, base := range slices.Compact(slices.Sorted(slices.Values(append(names, s.copied[name]...)))) {
-		at := path.Join(name, base)
-		from := len(s.list)
-		if len(at) < maxPath {
-			if err := s.visitEntry(at); err != nil && !s.canIgnore(err) {
-				return err
-			}
-		}
-		if len(s.list) == from && len(at) < maxPath {
-			continue
-		}
-		if !s.checkName(at, base) {
-			s.list = s.list[:from]
-		}
-	}
-	return nil
-}
-
-// visitEntry visits one path.
-func (s *copySession) visitEntry(name string) error {
-	v := s.bases.all[name]
-	st, kind, err := s.statCopy(name)
-	if err != nil {
-		return err
-	}
-	low, was, err := s.statOriginal(name)
-	if err != nil {
-		return err
-	}
-	if v == nil {
-		v = &version{Path: name} // nothing was there
-	}
-	switch {
-	case v.Covered, v.Skipped && kind == Nothing, s.isUntouched(v, st, kind):
-		return nil
-	case kind == Dir && v.Kind == Dir && !v.Skipped && was != Dir:
-		return s.visitOrphanDir(v, st, was)
-	case kind == Dir && was == Dir:
-		if permissions(st) != permissions(low) && (v.Kind != Dir || permissions(st) != v.Mode) {
-			s.list = append(s.list, PathChange{Path: name, Op: Mode, Kind: Dir, Mode: permissions(st), OldKind: was, OldMode: permissions(low), Conflict: v.Skipped || !v.matches(low, was)})
-		}
-		return s.visitDir(name)
-	case kind == Nothing && was == Nothing:
-		return nil
-	case kind == Nothing:
-		s.list = append(s.list, PathChange{Path: name, Op: Delete, OldKind: was, Conflict: !s.isCurrent(v, low, was)})
-		return nil
-	}
-	from := len(s.list)
-	c := PathChange{Path: name, Op: Create, Kind: kind, Mode: permissions(st), OldKind: was}
-	if was != Nothing {
-		c.Op = Modify
-	}
-	if err := s.addChange(c, st, low); err != nil {
-		return err
-	}
-	conflict := len(s.list) > from && !s.isCurrent(v, low, was)
-	for i := range s.list[from:] {
-		s.list[from+i].Conflict = conflict
-	}
-	return nil
-}
-
-// isUntouched reports whether a file or symlink of the copy is as it was copied.
-func (s *copySession) isUntouched(v *version, st unix.Stat_t, kind Kind) bool {
-	if v.Kind != kind {
-		return false
-	}
-	switch kind {
-	case File:
-		return v.Copy == copyStampOf(st)
-	case Symlink:
-		to, err := s.upper.readLink(v.Path)
-		return err == nil && to == string(v.LinkTarget)
-	}
-	return false
-}
-
-// isCurrent reports whether the real directory still has a version. A directory must
-// contain only files that were copied and have not changed.
-func (s *copySession) isCurrent(v *version, low unix.Stat_t, was Kind) bool {
+// isCopyCurrent is isCurrent for a copy. A directory must contain only files that were copied
+// and have not changed.
+func (s *session) isCopyCurrent(v *version, low unix.Stat_t, was Kind) bool {
 	if v.Skipped || v.Covered || !v.matches(low, was) || was != Dir {
 		return !v.Skipped && !v.Covered && (v.matches(low, was) || s.isSameLink(v, was))
 	}
@@ -183,82 +48,18 @@ func (s *copySession) isCurrent(v *version, low unix.Stat_t, was Kind) bool {
 	}
 	for _, base := range names {
 		name := path.Join(v.Path, base)
-		low, was, err := s.statOriginal(name)
+		low, was, err := s.statReal(name)
 		in := s.bases.all[name]
-		if err != nil || was != Nothing && (in == nil || !s.isCurrent(in, low, was)) {
+		if err != nil || was != Nothing && (in == nil || !s.isCopyCurrent(in, low, was)) {
 			return false
 		}
 	}
 	return true
 }
 
-// visitOrphanDir visits a directory of the copy that the real directory no longer has. If
-// the session changed something in it, the directory and these files are changes.
-func (s *copySession) visitOrphanDir(v *version, st unix.Stat_t, was Kind) error {
-	from := len(s.list)
-	c := PathChange{Path: v.Path, Op: Create, Kind: Dir, Mode: permissions(st), OldKind: was}
-	if was != Nothing {
-		c.Op = Modify
-	}
-	s.list = append(s.list, c)
-	if err := s.addOrphanChanges(v.Path, v.Path); err != nil {
-		return err
-	}
-	if len(s.list) == from+1 && permissions(st) == v.Mode {
-		s.list = s.list[:from]
-	}
-	for i := range s.list[from:] {
-		s.list[from+i].Conflict = true
-	}
-	return nil
-}
-
-// addOrphanChanges lists the changes of the session in an orphaned directory.
-func (s *copySession) addOrphanChanges(name, top string) error {
-	names, err := s.listDir(name)
-	if err != nil {
-		return err
-	}
-	for _, base := range names {
-		at := path.Join(name, base)
-		if !s.checkName(at, base) {
-			continue
-		}
-		st, kind, err := s.statCopy(at)
-		if err != nil {
-			return err
-		}
-		v := s.bases.all[at]
-		if v == nil {
-			v = &version{Path: at}
-		}
-		if kind == Nothing || v.Covered || s.isUntouched(v, st, kind) {
-			continue
-		}
-		from := len(s.list)
-		c := PathChange{Path: at, Op: Create, Kind: kind, Mode: permissions(st), NewDir: top}
-		if kind == Dir && v.Kind == Dir {
-			s.list = append(s.list, c)
-			err = s.addOrphanChanges(at, top)
-			if len(s.list) == from+1 && permissions(st) == v.Mode {
-				s.list = s.list[:from]
-			}
-		} else {
-			err = s.addChange(c, st, unix.Stat_t{})
-		}
-		if err != nil && !s.canIgnore(err) {
-			return err
-		}
-		for i := range s.list[from:] {
-			s.list[from+i].NewDir = top
-		}
-	}
-	return nil
-}
-
-// markApplied records that the real directory has the applied changes. A file that the
+// markCopyApplied records that the real directory has the applied changes. A file that the
 // session changed since, or of which only part was applied, is a change of that.
-func (s *copySession) markApplied(paths, skipped []string) error {
+func (s *session) markCopyApplied(paths, skipped []string) error {
 	within, out := matchPaths(paths), matchPaths(skipped)
 	applied := map[string]bool{}
 	for name := range s.picks.all {
@@ -281,24 +82,25 @@ func (s *copySession) markApplied(paths, skipped []string) error {
 
 // setBase records what the real directory has at a path as the base of the copy's file. A
 // file that is as it was applied is not a change.
-func (s *copySession) setBase(name string, l pickInfo) error {
-	low, was, err := s.statOriginal(name)
+func (s *session) setBase(name string, l pickInfo) error {
+	low, was, err := s.statReal(name)
 	if err != nil {
 		return err
 	}
-	st, kind, err := s.statCopy(name)
-	if err != nil {
+	st, err := s.upper.stat(name)
+	if err != nil && !s.canIgnore(err) {
 		return err
 	}
+	isThere := err == nil
 	if was != Dir {
-		s.forgetBelow(name)
+		s.bases.forgetBelow(name)
 	}
 	if was == Nothing {
 		s.bases.forget(name)
 		return nil
 	}
 	v := copyVersion(name, low)
-	from, as := s.lower, l.At > 0 && l.matches(st) && kind == was
+	from, as := s.lower, isThere && l.At > 0 && l.matches(st) && kindOf(st) == was
 	if as {
 		from = s.upper
 	}
@@ -316,19 +118,9 @@ func (s *copySession) setBase(name string, l pickInfo) error {
 	return nil
 }
 
-// forgetBelow forgets the versions of the files in a directory.
-func (s *copySession) forgetBelow(name string) {
-	if v := s.bases.all[name]; v == nil || v.Kind != Dir {
-		return
-	}
-	for _, v := range s.bases.below(name) {
-		s.bases.forget(v.Path)
-	}
-}
-
-// restore records that the real directory has its old files again. The copy still has the
+// restoreCopy records that the real directory has its old files again. The copy still has the
 // files of the session.
-func (s *copySession) restore(_ *tree, list []PathChange, isChanged func(name string) bool) error {
+func (s *session) restoreCopy(list []PathChange, isChanged func(name string) bool) error {
 	for _, c := range list {
 		if c.Kind == Special {
 			continue
@@ -350,7 +142,7 @@ func (s *copySession) restore(_ *tree, list []PathChange, isChanged func(name st
 }
 
 // setBasesBelow records the files of a real directory, if there is one.
-func (s *copySession) setBasesBelow(name string) error {
+func (s *session) setBasesBelow(name string) error {
 	names, err := s.lower.list(name)
 	if s.canIgnore(err) {
 		return nil
@@ -370,8 +162,8 @@ func (s *copySession) setBasesBelow(name string) error {
 	return nil
 }
 
-// discard replaces the changes of the session by what the real directory has now.
-func (s *copySession) discard(paths []string) error {
+// discardFromCopy replaces the changes of the session by what the real directory has now.
+func (s *session) discardFromCopy(paths []string) error {
 	list, err := s.changes()
 	var nameErr *NameError
 	if err != nil && !errors.As(err, &nameErr) {
@@ -397,7 +189,7 @@ func (s *copySession) discard(paths []string) error {
 }
 
 // resetPaths copies what the real directory has at the paths of the changes.
-func (s *copySession) resetPaths(list []PathChange) error {
+func (s *session) resetPaths(list []PathChange) error {
 	c := &copier{to: s.upper, bases: s.bases, covered: map[string]bool{}, store: s.Store}
 	for name, v := range s.bases.all {
 		c.covered[name] = v.Covered
@@ -422,7 +214,7 @@ func (s *copySession) resetPaths(list []PathChange) error {
 		if change.Op == Mode && change.Kind == Dir {
 			err = s.resetMode(c, change.Path)
 		} else {
-			s.forgetBelow(change.Path)
+			s.bases.forgetBelow(change.Path)
 			s.bases.forget(change.Path)
 			err = c.copyEntry(change.Path)
 		}
@@ -434,7 +226,7 @@ func (s *copySession) resetPaths(list []PathChange) error {
 }
 
 // resetMode gives a directory of the copy the permission bits of the real one.
-func (s *copySession) resetMode(c *copier, name string) error {
+func (s *session) resetMode(c *copier, name string) error {
 	st, err := c.from.stat(name)
 	if err != nil {
 		return err

@@ -303,12 +303,11 @@ func (x Transfer) Return() error {
 	if err != nil || len(list.Trees) == 0 {
 		return err
 	}
-	opened, err := openStore(x.Session, unix.LOCK_EX)
+	s, err := openSession(x.Session, unix.LOCK_EX)
 	if err != nil {
 		return err
 	}
-	defer opened.close()
-	s := &overlaySession{sessionStore: *opened}
+	defer s.close()
 	upper, err := openTree(x.To.UpperDir())
 	if err != nil {
 		return err

@@ -34,13 +34,12 @@ func (o Overlay) Pick(to Overlay, picks []Pick) ([]PathChange, error) {
 // pickChanges copies changes from o. If inPlace is true, it leaves files in o that can be
 // moved later.
 func pickChanges(o, to Overlay, picks []Pick, inPlace bool) ([]PathChange, error) {
-	all, err := openSession(o, unix.LOCK_EX)
+	s, err := openSession(o, unix.LOCK_EX)
 	if err != nil {
 		return nil, err
 	}
-	s := all.base()
 	defer s.close()
-	list, err := all.changes()
+	list, err := s.changes()
 	var nameErr *NameError
 	if err != nil && !errors.As(err, &nameErr) {
 		return nil, err

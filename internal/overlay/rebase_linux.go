@@ -74,12 +74,12 @@ func Rebase(o Overlay, isSame func(name string) bool) error {
 // what the real directory has now. The change of a file that isSame does not report to be as it
 // was on the other machine is a conflict.
 func RecordReceived(o Overlay, isSame func(name string) bool) error {
-	s, err := openStore(o, unix.LOCK_EX)
+	s, err := openSession(o, unix.LOCK_EX)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	if err := (&overlaySession{sessionStore: *s}).record(); err != nil {
+	if err := s.record(); err != nil {
 		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.bases.all)) {
@@ -97,7 +97,7 @@ func (s *sessionStore) hasKeptContent(v *version, low unix.Stat_t) (bool, error)
 	if v.Content == 0 {
 		return true, nil
 	}
-	return (&overlaySession{sessionStore: *s}).hasBaseContent(s.lower, v, low)
+	return s.hasBaseContent(s.lower, v, low)
 }
 
 // restamp returns the stamp of the copied file if it is still as it was copied.

@@ -26,21 +26,27 @@ func (o Overlay) Restore(from Overlay, list []PathChange) error {
 	if err != nil {
 		return err
 	}
-	defer s.base().close()
-	upper, err := openTree(from.UpperDir())
-	if err != nil {
-		return err
-	}
-	defer upper.close()
+	defer s.close()
 	undone, err := readUndone(from)
 	if err != nil {
 		return err
 	}
 	list = slices.DeleteFunc(slices.Clone(list), func(c PathChange) bool { return undone.isLeft(c.Path) })
-	return s.restore(upper, list, func(name string) bool { return undone.isChanged(s.base().lower, name) })
+	isChanged := func(name string) bool { return undone.isChanged(s.lower, name) }
+	if o.IsCopy {
+		return s.restoreCopy(list, isChanged)
+	}
+	upper, err := openTree(from.UpperDir())
+	if err != nil {
+		return err
+	}
+	defer upper.close()
+	return s.restore(upper, list, isChanged)
 }
 
-func (s *overlaySession) restore(from *tree, list []PathChange, isChanged func(name string) bool) error {
+// restore takes changes back that were applied and undone. They are in from. isChanged reports
+// whether somebody changed what the undo has restored at the path of one.
+func (s *session) restore(from *tree, list []PathChange, isChanged func(name string) bool) error {
 	changed := make(map[string]bool)
 	for _, c := range list {
 		if changed[c.Path] = isChanged(c.Path); changed[c.Path] {
@@ -74,7 +80,7 @@ func (s *overlaySession) restore(from *tree, list []PathChange, isChanged func(n
 // because only part of it was applied or the session changed the file later. It does so
 // only if the applied file is the base now. A change that was applied over a conflict
 // stays a conflict.
-func (s *overlaySession) restoreBase(from *tree, c PathChange) error {
+func (s *session) restoreBase(from *tree, c PathChange) error {
 	v := s.bases.all[c.Path]
 	if v == nil || c.Forced {
 		return nil
@@ -105,18 +111,18 @@ func (s *overlaySession) restoreBase(from *tree, c PathChange) error {
 }
 
 // restoreChange restores one change, with the directories above it.
-func (s *overlaySession) restoreChange(from *tree, c PathChange) error {
+func (s *session) restoreChange(from *tree, c PathChange) error {
 	if err := s.makeParentsLike(c.Path); err != nil {
 		return err
 	}
 	switch {
 	case c.Op == Delete:
-		return s.makeWhiteout(c.Path)
+		return s.upper.makeWhiteout(c.Path)
 	case c.Op == Mode && c.Kind == Dir:
 		if err := s.makeDirLike(c.Path); err != nil {
 			return err
 		}
-		return s.setMode(c.Path, c.Mode)
+		return s.upper.setMode(c.Path, c.Mode)
 	case c.Op == Mode:
 		return s.copyUp(c)
 	}
@@ -124,7 +130,7 @@ func (s *overlaySession) restoreChange(from *tree, c PathChange) error {
 }
 
 // makeParentsLike makes the missing directories above a path in the upperdir.
-func (s *overlaySession) makeParentsLike(name string) error {
+func (s *session) makeParentsLike(name string) error {
 	dir := path.Dir(name)
 	if dir == "." {
 		return nil
@@ -139,7 +145,7 @@ func (s *overlaySession) makeParentsLike(name string) error {
 }
 
 // copyUp copies a real file to the upperdir, with other permission bits.
-func (s *overlaySession) copyUp(c PathChange) error {
+func (s *session) copyUp(c PathChange) error {
 	in, err := s.lower.open(c.Path, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return err

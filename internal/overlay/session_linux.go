@@ -18,31 +18,13 @@ import (
 // file when a command first changed it. golem finds conflicts by comparing the base with
 // the real file. A file that equals its base or the real file again is not a change.
 
-// A session holds the changes of a session, over a real directory or in a copy of it.
-type session interface {
-	base() *sessionStore
-	// changes lists the differences from the real directory as it is now.
-	changes() ([]PathChange, error)
-	// markApplied records that the picked changes at and below paths were applied, except
-	// the skipped ones.
-	markApplied(paths, skipped []string) error
-	// discard removes the changes at and below paths.
-	discard(paths []string) error
-	// restore takes changes back that were applied and undone. They are in from. isChanged
-	// reports whether somebody changed what the undo has restored at the path of one.
-	restore(from *tree, list []PathChange, isChanged func(name string) bool) error
-}
-
 // openSession opens the store of a session and locks it. how is the operation of flock.
-func openSession(o Overlay, how int) (session, error) {
+func openSession(o Overlay, how int) (*session, error) {
 	s, err := openStore(o, how)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case o.IsCopy:
-		return &copySession{sessionStore: *s}, nil
 	}
-	return &overlaySession{sessionStore: *s}, nil
+	return &session{sessionStore: *s}, nil
 }
 
 // A sessionStore is the open store of a session.
@@ -53,8 +35,6 @@ type sessionStore struct {
 	bases *baseSet
 	picks *pickList
 }
-
-func (s *sessionStore) base() *sessionStore { return s }
 
 func openStore(o Overlay, how int) (s *sessionStore, err error) {
 	s = &sessionStore{Overlay: o}
@@ -124,12 +104,13 @@ func (o Overlay) RecordBases(tidy bool) error {
 	if o.IsCopy {
 		return nil
 	}
-	s, err := openStore(o, unix.LOCK_EX)
+	s, err := openSession(o, unix.LOCK_EX)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	return (&overlaySession{sessionStore: *s, tidy: tidy}).record()
+	s.tidy = tidy
+	return s.record()
 }
 
 // SessionChanges lists the differences of the session from the real directory as it is
@@ -140,7 +121,7 @@ func (o Overlay) SessionChanges() ([]PathChange, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.base().close()
+	defer s.close()
 	return s.changes()
 }
 
@@ -161,10 +142,10 @@ func SessionChangesHere(o Overlay) ([]PathChange, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer s.base().close()
-	s.base().hasStamps = true
+	defer s.close()
+	s.hasStamps = true
 	list, err := s.changes()
-	if s.base().upper.isDenied || s.base().lower.isDenied {
+	if s.upper.isDenied || s.lower.isDenied {
 		return nil, ErrDenied
 	}
 	return list, err
@@ -187,8 +168,9 @@ func (o Overlay) BaseContent(name string) ([]byte, error) {
 	return nil, fmt.Errorf("%q: %w", name, fs.ErrNotExist)
 }
 
-// An overlaySession walks the upperdir of a session.
-type overlaySession struct {
+// A session walks the upperdir of a session, or its copy. It takes a copy for an upperdir
+// that hides all of the real directory. The bases say what was copied.
+type session struct {
 	sessionStore
 	tidy        bool // remove files that are not changes
 	isListing   bool // collect the list of changes
@@ -203,7 +185,7 @@ type overlaySession struct {
 }
 
 // record walks the upperdir and writes new bases.
-func (s *overlaySession) record() error {
+func (s *session) record() error {
 	s.isComparing, s.removals = s.tidy, nil
 	s.upper.closeLast()
 	if err := s.visitAll(); err != nil {
@@ -227,7 +209,7 @@ func (s *overlaySession) record() error {
 		return err
 	}
 	for _, name := range s.removals {
-		if err := s.removeFromUpper(name); err != nil {
+		if err := s.upper.removeFromUpper(name); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -235,7 +217,7 @@ func (s *overlaySession) record() error {
 }
 
 // changes lists the changes. It writes nothing.
-func (s *overlaySession) changes() ([]PathChange, error) {
+func (s *session) changes() ([]PathChange, error) {
 	s.isListing, s.isComparing, s.isReadOnly = true, true, true
 	if err := s.visitAll(); err != nil {
 		return nil, err
@@ -247,18 +229,22 @@ func (s *overlaySession) changes() ([]PathChange, error) {
 }
 
 // visitAll walks the whole upperdir.
-func (s *overlaySession) visitAll() error {
+func (s *session) visitAll() error {
 	s.bases.startScan()
 	if s.tidy {
 		st, err := s.lower.stat("")
 		if err != nil {
 			return err
 		}
-		if err := s.setMode("", permissions(st)); err != nil {
+		if err := s.upper.setMode("", permissions(st)); err != nil {
 			return err
 		}
 	}
-	_, err := s.visitDir("", baseSource{from: fromReal, since: s.since}, false)
+	src := baseSource{from: fromReal, since: s.since}
+	if s.IsCopy {
+		src = baseSource{from: fromNothing}
+	}
+	_, err := s.visitDir("", src, s.IsCopy)
 	return err
 }
 
@@ -277,7 +263,7 @@ type entry struct {
 }
 
 // lookUp returns the entry of a path.
-func (s *overlaySession) lookUp(name string, src baseSource, opaque bool) (t entry, err error) {
+func (s *session) lookUp(name string, src baseSource, opaque bool) (t entry, err error) {
 	t = entry{name: name, isBelowOpaque: opaque, version: s.bases.all[name]}
 	if t.upper, err = s.upper.stat(name); err != nil {
 		return t, err
@@ -300,17 +286,22 @@ func (s *overlaySession) lookUp(name string, src baseSource, opaque bool) (t ent
 // statReal returns the state of a path in the real directory.
 func (s *sessionStore) statReal(name string) (unix.Stat_t, Kind, error) {
 	st, err := s.lower.stat(name)
-	if s.canIgnore(err) {
+	switch {
+	case s.canIgnore(err):
 		return st, Nothing, nil
-	}
-	if err != nil {
+	case s.IsCopy && errors.Is(err, unix.EACCES):
+		return st, Special, nil // it was not copied
+	case err != nil:
 		return st, Nothing, err
 	}
 	return st, kindOf(st), nil
 }
 
 // keepVersion records the version of an entry that stays in the upperdir.
-func (s *overlaySession) keepVersion(t entry) {
+func (s *session) keepVersion(t entry) {
+	if s.IsCopy {
+		return // InitCopy recorded it
+	}
 	t.inUse = true
 	if t.Kind == Dir && !t.Open {
 		for _, in := range s.bases.below(t.name) { // conflicts in a deleted directory
@@ -333,8 +324,11 @@ func (s *overlaySession) keepVersion(t entry) {
 
 // visitDir walks a directory of the upperdir and reports whether an entry stays in it. An
 // opaque directory has deleted every real file that it does not have.
-func (s *overlaySession) visitDir(name string, src baseSource, opaque bool) (stays bool, err error) {
+func (s *session) visitDir(name string, src baseSource, opaque bool) (stays bool, err error) {
 	names, err := s.upper.list(name)
+	if s.IsCopy && errors.Is(err, unix.EACCES) {
+		names, err = s.listClosed(name)
+	}
 	if s.canIgnore(err) {
 		return false, nil
 	}
@@ -344,36 +338,37 @@ func (s *overlaySession) visitDir(name string, src baseSource, opaque bool) (sta
 	all := names
 	if opaque {
 		below, err := s.lower.list(name)
-		if err != nil && !s.canIgnore(err) {
+		if err != nil && !s.canIgnore(err) && !(s.IsCopy && errors.Is(err, unix.EACCES)) {
 			return false, err
 		}
 		all = slices.Compact(slices.Sorted(slices.Values(append(below, names...))))
 	}
 	for _, base := range all {
 		at := path.Join(name, base)
-		if len(at) >= maxPath || s.isListing || IsUnfinished(base) {
+		if len(at) >= maxPath || s.isListing && !s.IsCopy || IsUnfinished(base) {
 			if !s.checkName(at, base) {
 				stays = true
 				continue
 			}
 		}
-		if _, found := slices.BinarySearch(names, base); !found {
-			if err := s.addCovered(at, src); err != nil {
-				return false, err
-			}
-			continue
+		from, one := len(s.list), false
+		if _, found := slices.BinarySearch(names, base); found {
+			one, err = s.visitEntry(at, src, opaque)
+		} else {
+			err = s.addCovered(at, src)
 		}
-		one, err := s.visitEntry(at, src, opaque)
 		if err != nil && !s.canIgnore(err) {
 			return false, err
 		}
-		stays = stays || one
+		if stays = stays || one; s.IsCopy && len(s.list) > from && !s.checkName(at, base) {
+			s.list = s.list[:from] // only changes need a good name
+		}
 	}
 	return stays, nil
 }
 
 // addCovered lists a file that was deleted with its directory.
-func (s *overlaySession) addCovered(name string, src baseSource) error {
+func (s *session) addCovered(name string, src baseSource) error {
 	low, was, err := s.statReal(name)
 	if err != nil || was == Nothing || !s.isListing {
 		return err
@@ -382,8 +377,8 @@ func (s *overlaySession) addCovered(name string, src baseSource) error {
 	if v == nil {
 		v = s.deriveVersion(entry{name: name, lower: low, realKind: was}, src)
 	}
-	if v.Kind == Nothing && !v.Unknown {
-		return nil // it did not exist before either
+	if v.Kind == Nothing && !v.Unknown || v.Covered || v.Skipped {
+		return nil // it did not exist before either, or is not in the copy
 	}
 	c := PathChange{Path: name, Op: Delete, OldKind: was}
 	s.setConflict(&c, v, low)
@@ -392,10 +387,10 @@ func (s *overlaySession) addCovered(name string, src baseSource) error {
 }
 
 // visitEntry visits one entry of the upperdir and reports whether it stays.
-func (s *overlaySession) visitEntry(name string, src baseSource, opaque bool) (bool, error) {
+func (s *session) visitEntry(name string, src baseSource, opaque bool) (bool, error) {
 	t, err := s.lookUp(name, src, opaque)
 	switch {
-	case err != nil:
+	case err != nil || t.Covered:
 		return false, err
 	case t.kind == Dir && t.realKind == Dir:
 		return s.visitSharedDir(t)
@@ -406,7 +401,7 @@ func (s *overlaySession) visitEntry(name string, src baseSource, opaque bool) (b
 }
 
 // visitLeaf visits a file, a symlink or a whiteout.
-func (s *overlaySession) visitLeaf(t entry) (stays bool, err error) {
+func (s *session) visitLeaf(t entry) (stays bool, err error) {
 	if t.Open {
 		t.version, t.isKnown = s.closeVersion(t), false
 	}
@@ -445,7 +440,7 @@ func (s *overlaySession) visitLeaf(t entry) (stays bool, err error) {
 
 // addChanged lists an entry that is new or differs from the real directory, with
 // everything in it.
-func (s *overlaySession) addChanged(t entry) error {
+func (s *session) addChanged(t entry) error {
 	from := len(s.list)
 	c := PathChange{Path: t.name, Op: Create, Kind: t.kind, Mode: permissions(t.upper), OldKind: t.realKind}
 	if t.realKind != Nothing {
@@ -466,7 +461,7 @@ func (s *overlaySession) addChanged(t entry) error {
 // dropUnchanged forgets the version of an entry that is not a change, and removes the
 // entry. If something else will be applied at its path, the entry stays, and hides that
 // from the session.
-func (s *overlaySession) dropUnchanged(t entry) (stays bool) {
+func (s *session) dropUnchanged(t entry) (stays bool) {
 	if t.isPending {
 		s.keepVersion(t)
 		return true
@@ -478,9 +473,9 @@ func (s *overlaySession) dropUnchanged(t entry) (stays bool) {
 }
 
 // visitUpperDir visits a directory that the real directory does not have.
-func (s *overlaySession) visitUpperDir(t entry) (stays bool, err error) {
+func (s *session) visitUpperDir(t entry) (stays bool, err error) {
 	var removed []string
-	if t.Open || t.isApplied {
+	if t.Open || t.isApplied || s.IsCopy && t.Kind == Dir && !t.Skipped {
 		// Both had it. If nothing in it is the session's own, it goes, as the real one
 		// did.
 		quiet := *s
@@ -497,7 +492,7 @@ func (s *overlaySession) visitUpperDir(t entry) (stays bool, err error) {
 		}
 	}
 	if s.tidy {
-		if err := s.clearOpaque(t.name); err != nil {
+		if err := s.upper.clearOpaque(t.name); err != nil {
 			return false, err
 		}
 	}
@@ -516,13 +511,17 @@ func (s *overlaySession) visitUpperDir(t entry) (stays bool, err error) {
 	}
 	err = s.addChanged(t)
 	if len(removed) > 0 {
-		s.list = slices.DeleteFunc(s.list, func(c PathChange) bool { return c.NewDir == t.name && slices.Contains(removed, c.Path) })
+		slices.Sort(removed)
+		s.list = slices.DeleteFunc(s.list, func(c PathChange) bool {
+			_, found := slices.BinarySearch(removed, c.Path)
+			return found && c.NewDir == t.name
+		})
 	}
 	return true, err
 }
 
 // visitSharedDir visits a directory that the real directory has too.
-func (s *overlaySession) visitSharedDir(t entry) (stays bool, err error) {
+func (s *session) visitSharedDir(t entry) (stays bool, err error) {
 	opaque := t.isBelowOpaque || s.isOpaque(t.name)
 	if opaque && t.Open {
 		t.version, t.isKnown = s.closeVersion(t), false
@@ -534,10 +533,12 @@ func (s *overlaySession) visitSharedDir(t entry) (stays bool, err error) {
 	src := t.childSource(s.since, t.lower.Ino)
 	marked := opaque && !s.tidy
 	switch {
+	case s.IsCopy:
+		src = baseSource{from: fromNothing}
 	case src.from == fromNothing:
 		// The session made it at a path where nothing was, so it deleted nothing in it.
 		if opaque = false; s.tidy {
-			err = s.clearOpaque(t.name)
+			err = s.upper.clearOpaque(t.name)
 		}
 	case opaque && s.tidy:
 		opaque, err = false, s.expandOpaque(t.name)
@@ -571,7 +572,7 @@ func (s *overlaySession) visitSharedDir(t entry) (stays bool, err error) {
 
 // compareMode compares the permission bits of a directory that both have. If the session
 // did not change them, they follow the real directory.
-func (s *overlaySession) compareMode(t *entry) error {
+func (s *session) compareMode(t *entry) error {
 	known := t.Kind == Dir && !t.Unknown
 	follows := known && permissions(t.upper) == t.Mode
 	if t.isApplied {
@@ -581,9 +582,9 @@ func (s *overlaySession) compareMode(t *entry) error {
 	case permissions(t.upper) == permissions(t.lower):
 	case follows && s.tidy:
 		t.upper.Mode = t.lower.Mode
-		return s.setMode(t.name, permissions(t.lower))
+		return s.upper.setMode(t.name, permissions(t.lower))
 	case !follows && s.isListing:
-		s.list = append(s.list, PathChange{Path: t.name, Op: Mode, Kind: Dir, Mode: permissions(t.upper), OldKind: Dir, OldMode: permissions(t.lower), Conflict: !t.matches(t.lower, t.realKind)})
+		s.list = append(s.list, PathChange{Path: t.name, Op: Mode, Kind: Dir, Mode: permissions(t.upper), OldKind: Dir, OldMode: permissions(t.lower), Conflict: t.Skipped || !t.matches(t.lower, t.realKind)})
 	}
 	return nil
 }

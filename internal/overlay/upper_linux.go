@@ -12,8 +12,8 @@ import (
 // kernel has skipped its cache.
 
 // setMode sets the permission bits of a directory of the upperdir.
-func (s *overlaySession) setMode(name string, mode uint32) error {
-	fd, err := s.upper.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
+func (t *tree) setMode(name string, mode uint32) error {
+	fd, err := t.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
@@ -29,8 +29,8 @@ func (s *overlaySession) setMode(name string, mode uint32) error {
 const opaqueAttribute = "user.overlay.opaque"
 
 // clearOpaque makes a directory of the upperdir show the real one.
-func (s *overlaySession) clearOpaque(name string) error {
-	fd, err := s.upper.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
+func (t *tree) clearOpaque(name string) error {
+	fd, err := t.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (s *overlaySession) clearOpaque(name string) error {
 
 // expandOpaque makes an opaque directory show the real one, and makes a whiteout for each
 // real file that it hid. It writes the bases first, in case it is interrupted.
-func (s *overlaySession) expandOpaque(name string) error {
+func (s *session) expandOpaque(name string) error {
 	if err := s.bases.flush(); err != nil {
 		return err
 	}
@@ -62,20 +62,20 @@ func (s *overlaySession) expandOpaque(name string) error {
 			return err
 		}
 		if _, found := slices.BinarySearch(names, base); !found && was != Nothing {
-			err = s.makeWhiteout(at)
+			err = s.upper.makeWhiteout(at)
 		} else if found && was == Dir {
-			err = s.setOpaque(at)
+			err = s.upper.setOpaque(at)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	return s.clearOpaque(name)
+	return s.upper.clearOpaque(name)
 }
 
 // makeWhiteout marks a file as deleted.
-func (s *overlaySession) makeWhiteout(name string) error {
-	err := s.upper.withParent(name, func(dir int, base string) error { return unix.Mknodat(dir, base, unix.S_IFCHR, 0) })
+func (t *tree) makeWhiteout(name string) error {
+	err := t.withParent(name, func(dir int, base string) error { return unix.Mknodat(dir, base, unix.S_IFCHR, 0) })
 	if err == unix.EEXIST {
 		return nil
 	}
@@ -83,9 +83,9 @@ func (s *overlaySession) makeWhiteout(name string) error {
 }
 
 // setOpaque makes a directory of the upperdir hide the real one.
-func (s *overlaySession) setOpaque(name string) error {
-	fd, err := s.upper.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
-	if s.canIgnore(err) {
+func (t *tree) setOpaque(name string) error {
+	fd, err := t.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
+	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ELOOP) {
 		return nil // it is not a directory
 	}
 	if err != nil {
@@ -97,8 +97,8 @@ func (s *overlaySession) setOpaque(name string) error {
 
 // removeFromUpper removes a file or an empty directory from the upperdir. A directory
 // that is not empty stays.
-func (s *overlaySession) removeFromUpper(name string) error {
-	err := s.upper.withParent(name, func(dir int, base string) error {
+func (t *tree) removeFromUpper(name string) error {
+	err := t.withParent(name, func(dir int, base string) error {
 		err := unix.Unlinkat(dir, base, 0)
 		if err == unix.EISDIR {
 			err = unix.Unlinkat(dir, base, unix.AT_REMOVEDIR)

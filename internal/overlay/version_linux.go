@@ -114,7 +114,7 @@ func (v *version) childSource(since int64, now uint64) baseSource {
 }
 
 // deriveVersion returns the version of an entry that has no recorded one.
-func (s *overlaySession) deriveVersion(t entry, src baseSource) *version {
+func (s *session) deriveVersion(t entry, src baseSource) *version {
 	v := &version{Path: t.name}
 	switch {
 	case src.from == fromUnknown:
@@ -141,7 +141,7 @@ func (s *overlaySession) deriveVersion(t entry, src baseSource) *version {
 
 // mayHaveExisted reports whether a path that the real directory does not have may have
 // existed at a time: the nearest real directory above it changed since.
-func (s *overlaySession) mayHaveExisted(name string, at int64) bool {
+func (s *session) mayHaveExisted(name string, at int64) bool {
 	for {
 		name = path.Dir(name)
 		in, kind, err := s.statReal(name)
@@ -153,7 +153,7 @@ func (s *overlaySession) mayHaveExisted(name string, at int64) bool {
 
 // closeVersion returns the version of a directory that both had, and that the session now
 // deleted or replaced as a whole. Conflicts in it stay conflicts.
-func (s *overlaySession) closeVersion(t entry) *version {
+func (s *session) closeVersion(t entry) *version {
 	v := *t.version
 	v.Open, v.Since = false, s.since
 	if t.realKind == Dir {
@@ -178,7 +178,10 @@ func (s *overlaySession) closeVersion(t entry) *version {
 
 // isCurrent reports whether the real directory still has a version. A directory that was
 // deleted or replaced must have no changes in it.
-func (s *overlaySession) isCurrent(v *version, low unix.Stat_t, was Kind) bool {
+func (s *session) isCurrent(v *version, low unix.Stat_t, was Kind) bool {
+	if s.IsCopy {
+		return s.isCopyCurrent(v, low, was)
+	}
 	if !v.matches(low, was) || was != Dir || v.Open {
 		// A switch to another branch and back writes the same content again.
 		return v.matches(low, was) || was == File && s.isRewritten(v, low) || s.isSameLink(v, was)
@@ -199,7 +202,7 @@ func (s *overlaySession) isCurrent(v *version, low unix.Stat_t, was Kind) bool {
 
 // setConflict sets whether a change conflicts with the real directory, which has low at its
 // path, and since when it may.
-func (s *overlaySession) setConflict(c *PathChange, v *version, low unix.Stat_t) {
+func (s *session) setConflict(c *PathChange, v *version, low unix.Stat_t) {
 	if c.Conflict = !s.isCurrent(v, low, c.OldKind); c.Conflict && c.OldKind == Dir && !v.Open {
 		c.Since = v.Since
 	}
@@ -207,7 +210,7 @@ func (s *overlaySession) setConflict(c *PathChange, v *version, low unix.Stat_t)
 
 // isUnchanged reports whether an entry is not a change: it equals the real file or its
 // base. For an applied entry only the real file counts.
-func (s *overlaySession) isUnchanged(t entry) (bool, error) {
+func (s *session) isUnchanged(t entry) (bool, error) {
 	known := !t.Unknown && !t.isApplied
 	switch t.kind {
 	case Nothing:
@@ -223,6 +226,9 @@ func (s *overlaySession) isUnchanged(t entry) (bool, error) {
 		real, err := s.lower.readLink(t.name)
 		return err == nil && real == to, nil
 	case File:
+		if s.IsCopy {
+			return t.Kind == File && t.Copy == copyStampOf(t.upper), nil // addChange compares the content
+		}
 		is := t.matches(t.lower, t.realKind)
 		if known && !is {
 			if same, err := s.hasBaseContent(s.upper, t.version, t.upper); same || err != nil {
@@ -248,13 +254,13 @@ func (s *sessionStore) isSameLink(v *version, was Kind) bool {
 }
 
 // isRewritten reports whether somebody wrote the base content to the real file again.
-func (s *overlaySession) isRewritten(v *version, low unix.Stat_t) bool {
+func (s *sessionStore) isRewritten(v *version, low unix.Stat_t) bool {
 	same, err := s.hasBaseContent(s.lower, v, low)
 	return same && err == nil && !v.Unknown
 }
 
 // hasBaseContent reports whether a file has the kept content of a version.
-func (s *overlaySession) hasBaseContent(in *tree, v *version, st unix.Stat_t) (bool, error) {
+func (s *sessionStore) hasBaseContent(in *tree, v *version, st unix.Stat_t) (bool, error) {
 	if v.Kind != File || v.Content == 0 || v.Size != st.Size || v.Mode != permissions(st) {
 		return false, nil
 	}
