@@ -70,7 +70,7 @@ type sample struct {
 // Activities returns the sessions that a golem works in now, the one that works longest
 // first, and then those whose run is not finished.
 func (w *Watcher) Activities(ctx context.Context) ([]Activity, error) {
-	known, err := storage.KnownPrograms(w.Options.StateBase())
+	known, err := inventory.Programs(w.Options.StateBase())
 	if err != nil {
 		return nil, err
 	}

@@ -5,8 +5,8 @@ import (
 	"os"
 	"slices"
 
+	"github.com/golem-forge/golem/internal/inventory"
 	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/storage"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -21,7 +21,7 @@ type WaitingPlace struct {
 // paused, except the directory of the options. It skips directories that it cannot read:
 // it serves hints only.
 func WaitingElsewhere(o program.Options) []WaitingPlace {
-	known, err := storage.KnownPrograms(o.StateBase())
+	known, err := inventory.Programs(o.StateBase())
 	if err != nil {
 		return nil
 	}
@@ -84,7 +84,7 @@ type ChangedPlace struct {
 // ChangedBelow returns the directories below dir whose sessions have changes. It skips
 // directories that it cannot read: it serves hints only.
 func ChangedBelow(o program.Options, dir string) (list []ChangedPlace) {
-	known, err := storage.KnownPrograms(o.StateBase())
+	known, err := inventory.Programs(o.StateBase())
 	if err != nil {
 		return nil
 	}

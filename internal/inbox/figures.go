@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/inventory"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/records"
-	"github.com/golem-forge/golem/internal/storage"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -208,7 +208,7 @@ func (w waitCounter) add(r JournalRecord) {
 
 // addUse adds the tokens and the cost of the sessions that were used in the time.
 func (f *Figures) addUse(o program.Options) error {
-	known, err := storage.KnownPrograms(o.StateBase())
+	known, err := inventory.Programs(o.StateBase())
 	if err != nil {
 		return err
 	}

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/hub"
+	"github.com/golem-forge/golem/internal/inventory"
 	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/storage"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -453,7 +453,7 @@ func (w *HubWatcher) isFetched(j hub.Job) bool {
 
 // knownPrograms returns the programs of this machine that golem was used in.
 func knownPrograms(o program.Options) (list []*program.Program) {
-	known, _ := storage.KnownPrograms(o.StateBase())
+	known, _ := inventory.Programs(o.StateBase())
 	for _, k := range known {
 		if k.Directory == "" {
 			continue

@@ -13,7 +13,6 @@ import (
 	"github.com/golem-forge/golem/internal/inventory"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
-	"github.com/golem-forge/golem/internal/storage"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -164,7 +163,7 @@ func Directories(ctx context.Context, o program.Options, most int) ([]Directory,
 // directories is Directories. With runs it also finds the paused runs, for which it reads the
 // logs of all runs. It calls visit, if it is not nil, with each session.
 func directories(ctx context.Context, o program.Options, most int, runs bool, visit func(s Session, dir string)) ([]Directory, error) {
-	known, err := storage.KnownPrograms(o.StateBase())
+	known, err := inventory.Programs(o.StateBase())
 	if err != nil {
 		return nil, err
 	}
@@ -215,7 +214,7 @@ func directoryOf(ctx context.Context, o program.Options, k inventory.Known, most
 
 // OpenProgram opens the program whose state directory has a name, as [Key] returns it.
 func OpenProgram(o program.Options, key string) (*program.Program, error) {
-	known, err := storage.KnownPrograms(o.StateBase())
+	known, err := inventory.Programs(o.StateBase())
 	if err != nil {
 		return nil, err
 	}

@@ -78,14 +78,14 @@ func TestVersions(t *testing.T) {
 // TestPrograms checks which directories golem finds in the state of all programs.
 func TestPrograms(t *testing.T) {
 	base := t.TempDir()
-	if list, err := inventory.Programs(filepath.Join(base, "missing"), nil); err != nil || len(list) > 0 {
+	if list, err := inventory.Programs(filepath.Join(base, "missing")); err != nil || len(list) > 0 {
 		t.Errorf("missing directory: got %v, %v", list, err)
 	}
 	known, path := openState(t, base, inventory.StateName("/p/known"))
 	if err := inventory.Describe(known, path, "/p/known"); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{inventory.StateName("/p/older") + "/sessions", inventory.StateName("/p/lost") + "/sessions", "other"} {
+	for _, dir := range []string{inventory.StateName("/p/lost") + "/sessions", "other"} {
 		if err := os.MkdirAll(filepath.Join(base, dir), 0o700); err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +93,7 @@ func TestPrograms(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(base, "usage.json"), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	list, err := inventory.Programs(base, func(string) []string { return []string{"/p/other", "/p/older"} })
+	list, err := inventory.Programs(base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,8 +101,8 @@ func TestPrograms(t *testing.T) {
 	for _, k := range list {
 		got[k.Name] = string(k.Directory)
 	}
-	want := map[string]string{"known": "/p/known", "older": "/p/older", "lost": ""}
-	if len(got) != len(want) || got["known"] != want["known"] || got["older"] != want["older"] || got["lost"] != want["lost"] {
+	want := map[string]string{"known": "/p/known", "lost": ""}
+	if len(got) != len(want) || got["known"] != want["known"] || got["lost"] != want["lost"] {
 		t.Errorf("got %v, want %v", got, want)
 	}
 }

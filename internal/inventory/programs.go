@@ -38,14 +38,13 @@ func HubStateName(key string) string {
 type Known struct {
 	Name      string       // the name of the directory
 	State     sandbox.Host // the state directory
-	Directory sandbox.Host // "" if an older golem wrote the state and did not record it
+	Directory sandbox.Host // "" if the state has no description
 }
 
 // Programs returns all directories that golem keeps state for, sorted by name. A directory
 // appears twice if it has a program, and golem exec was used there without it. base is the
-// directory with the state of all programs. Sources returns the directories that sessions
-// in a state directory were started with.
-func Programs(base string, sources func(state string) []string) ([]Known, error) {
+// directory with the state of all programs.
+func Programs(base string) ([]Known, error) {
 	entries, err := os.ReadDir(base)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -57,9 +56,6 @@ func Programs(base string, sources func(state string) []string) ([]Known, error)
 		if !e.IsDir() || strings.HasSuffix(e.Name(), HubSuffix) || wrong == nil && d.Version == 0 && !isState(dir) {
 			continue
 		}
-		if d.Directory == "" {
-			d.Directory = findDirectory(dir, sources(dir))
-		}
 		list = append(list, Known{NameOf(dir), sandbox.Host(dir), sandbox.Host(d.Directory)})
 	}
 	return list, err
@@ -68,17 +64,6 @@ func Programs(base string, sources func(state string) []string) ([]Known, error)
 // isState reports whether a directory has the state of a program.
 func isState(dir string) bool {
 	return audit.IsJournal(dir) || exists(filepath.Join(dir, "sessions"))
-}
-
-// findDirectory returns the directory whose state an older golem wrote, "" if golem cannot
-// find it. The name of the state directory shows whether a guess is right.
-func findDirectory(dir string, sources []string) string {
-	for _, source := range sources {
-		if StateName(source) == strings.TrimSuffix(filepath.Base(dir), BareSuffix) {
-			return source
-		}
-	}
-	return ""
 }
 
 func exists(name string) bool {

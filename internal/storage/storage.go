@@ -78,22 +78,6 @@ func (s Storage) limit() inventory.Limit {
 	return inventory.Limit{Base: s.Base, Bytes: own.StateLimit, From: own.StateFrom.String()}
 }
 
-// KnownPrograms returns all directories that golem keeps state for in base, sorted by name.
-func KnownPrograms(base string) ([]inventory.Known, error) {
-	return inventory.Programs(base, func(state string) (sources []string) {
-		list, err := session.Store{State: state}.List()
-		if err != nil {
-			return nil
-		}
-		for _, s := range list {
-			for _, m := range s.Mounts {
-				sources = append(sources, m.Source)
-			}
-		}
-		return sources
-	})
-}
-
 // fetchedName is the file with the ids of the jobs whose sessions were brought here.
 const fetchedName = "jobs.json"
 

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/golem-forge/golem/internal/inventory"
 	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/storage"
 )
 
 const (
@@ -126,7 +126,7 @@ func (l *live) watch(ctx context.Context) {
 // steps returns a text that changes when a journal or the log of a run gets longer.
 func (l *live) steps() string {
 	var text strings.Builder
-	known, _ := storage.KnownPrograms(l.options.StateBase())
+	known, _ := inventory.Programs(l.options.StateBase())
 	for _, k := range known {
 		logs, _ := filepath.Glob(filepath.Join(escapeGlob(string(k.State)), "journal*"))
 		runs, _ := filepath.Glob(filepath.Join(escapeGlob(string(k.State)), "sessions", "*", "run*"))
@@ -147,7 +147,7 @@ func escapeGlob(path string) string {
 // fingerprint returns a text that changes when a call, an answer, a session or a staged
 // commit comes or goes.
 func (l *live) fingerprint() string {
-	known, err := storage.KnownPrograms(l.options.StateBase())
+	known, err := inventory.Programs(l.options.StateBase())
 	var text strings.Builder
 	fmt.Fprintln(&text, err)
 	for _, k := range known {
