@@ -341,63 +341,6 @@ func removeAll(home *os.Root, name string) error {
 	return home.RemoveAll(name)
 }
 
-// Scrub removes possible credentials from a home that an older golem kept. These are the
-// contents of the private directories of any profile, except kept directories, and other
-// files that profiles copied as credentials.
-func Scrub(home string) error {
-	root, err := os.OpenRoot(home)
-	if err != nil {
-		return plainError("the home of programs", err)
-	}
-	defer root.Close()
-	for _, p := range profiles("/", func(string) string { return "" }) {
-		for _, d := range p.Private {
-			err = errors.Join(err, scrubDir(root, d.Dir, func(name string) bool { return !slices.Contains(d.Keeps, name) }))
-		}
-		for _, login := range p.Logins { // including copies that programs make under a similar name
-			err = errors.Join(err, scrubDir(root, path.Dir(login), func(name string) bool { return strings.HasPrefix(name, path.Base(login)) }))
-		}
-	}
-	return err
-}
-
-// scrubDir removes some entries of a directory of a home. It does not follow symlinks: it
-// removes one that stands in place of the directory.
-func scrubDir(home *os.Root, dir string, out func(name string) bool) error {
-	at := ""
-	for part := range strings.SplitSeq(dir, "/") {
-		at = path.Join(at, part)
-		info, err := home.Lstat(at)
-		if errors.Is(err, fs.ErrPermission) && home.Chmod(path.Dir(at), 0o700) == nil {
-			info, err = home.Lstat(at)
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		if !info.IsDir() {
-			return home.Remove(at)
-		}
-	}
-	f, err := home.Open(dir)
-	if err != nil && home.Chmod(dir, 0o700) == nil {
-		f, err = home.Open(dir)
-	}
-	if err != nil {
-		return err
-	}
-	entries, err := f.ReadDir(-1)
-	f.Close()
-	for _, e := range entries {
-		if out(e.Name()) {
-			err = errors.Join(err, removeAll(home, path.Join(dir, e.Name())))
-		}
-	}
-	return err
-}
-
 // exists reports whether a name of a home exists, or a parent of it is not a directory.
 func exists(home *os.Root, name string) bool {
 	for i := range len(name) {

@@ -98,7 +98,6 @@ func (c *Commands) prepareExec(more []jail.Mount) error {
 	if err != nil {
 		return err
 	}
-	c.workspace.Session.inherit(c.exec.Profile, kept)
 	if c.policy.Private, err = c.exec.Profile.Fill(home, kept); err != nil {
 		return err
 	}

@@ -10,12 +10,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/durable"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/profile"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
-	"github.com/golem-forge/golem/sandbox"
 )
 
 // An Owner owns a home directory, variables and a current directory in a session. It is a
@@ -65,8 +63,8 @@ func (w *Workspace) firstPath(dir string) string {
 // The directories of owners in a session, and the directories of one owner.
 const (
 	ownersName = "owners"
-	keptName   = "kept"     // files that the private directories of a profile keep
-	oldName    = "home-old" // in the directory of a session: a home of an older golem, without credentials
+	homeName   = "home"
+	keptName   = "kept" // files that the private directories of a profile keep
 )
 
 func (s *Session) ownerDir(o Owner) string { return filepath.Join(s.dir, ownersName, string(o)) }
@@ -91,58 +89,9 @@ func (s *Session) makeDir(o Owner, name string) (string, error) {
 	return dir, nil
 }
 
-// clearOldHomes removes the credentials from the homes that an older golem kept in
-// sessions, where every command could read them.
-func (s Store) clearOldHomes() error {
-	entries, err := os.ReadDir(s.dir())
-	if err != nil {
-		return nil // there are no sessions
-	}
-	for _, e := range entries {
-		if err := clearOldHome(filepath.Join(s.dir(), e.Name())); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// clearOldHome does that for the directory of one session.
-func clearOldHome(dir string) error {
-	old := filepath.Join(dir, homeName)
-	if info, err := os.Lstat(old); err != nil || !info.IsDir() {
-		return nil
-	}
-	if err := profile.Scrub(old); err != nil {
-		return &sandbox.Error{Op: "session", Path: filepath.Base(dir), Code: sandbox.ErrInternal, Hint: "an older golem has left credentials in it, which cannot be removed: " + err.Error()}
-	}
-	if err := durable.Rename(old, filepath.Join(dir, oldName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return visible.FileError("the home of an older golem", err)
-	}
-	return nil
-}
-
-// inherit moves files that a profile keeps, such as conversations, from the home of an
-// older golem to an owner.
-func (s *Session) inherit(profile profile.Profile, kept string) {
-	for _, d := range profile.Private {
-		for _, name := range d.Keeps {
-			from, to := filepath.Join(s.dir, oldName, d.Dir, name), filepath.Join(kept, d.Dir, name)
-			if info, err := os.Lstat(from); err != nil || !info.IsDir() || exists(to) {
-				continue
-			}
-			if os.MkdirAll(filepath.Dir(to), 0o700) == nil {
-				durable.Rename(from, to)
-			}
-		}
-	}
-}
-
 // hasOnlyProfileFiles reports whether the homes of a session hold only files that a
 // profile puts there.
 func (s *Session) hasOnlyProfileFiles(profile profile.Profile) bool {
-	if exists(filepath.Join(s.dir, oldName)) {
-		return false
-	}
 	alone := true
 	top := filepath.Join(s.dir, ownersName)
 	filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {

@@ -90,7 +90,6 @@ const (
 	sessionsName = "sessions"
 	sessionName  = "session.json"
 	nowName      = "run-now"
-	homeName     = "home" // in the directory of an owner; an older golem had it in the directory of a session
 )
 
 // New as an ID asks for a new session, and Last for the one used last.

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -125,14 +124,11 @@ func (s Store) uncheck(one *Session, profile string) {
 	}
 }
 
-// makeUnchecked makes the list, if there is none. It begins with all sessions, because an
-// older golem had no list. It also removes credentials that an older golem left.
+// makeUnchecked makes the list, if there is none. It begins with all sessions, because
+// sessions from another machine come without the list.
 func makeUnchecked(s Store) error {
 	if exists(uncheckedFile(s, "")) {
 		return nil
-	}
-	if err := s.clearOldHomes(); err != nil {
-		return err
 	}
 	list, err := s.List()
 	if err != nil {
@@ -147,14 +143,10 @@ func makeUnchecked(s Store) error {
 	}
 	defer os.RemoveAll(temp)
 	for _, one := range list {
-		var profile string
-		if data, err := os.ReadFile(filepath.Join(one.dir, "applied.json")); err == nil {
-			json.Unmarshal(data, &profile) // if it is damaged, the program that was run tells the profile
-		}
 		if one.Command == "" {
 			continue
 		}
-		if err := os.WriteFile(filepath.Join(temp, one.ID), []byte(profile), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(temp, one.ID), nil, 0o600); err != nil {
 			return err
 		}
 	}

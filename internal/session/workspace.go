@@ -82,9 +82,6 @@ func (s Store) OpenWorkspace(o Options) (*Workspace, error) {
 	if found == nil {
 		return w, nil
 	}
-	if err := clearOldHome(found.dir); err != nil {
-		return nil, err
-	}
 	for _, m := range over {
 		if err := os.MkdirAll(string(m.Host), 0o777); err != nil {
 			return nil, visible.FileError("mount "+m.Target, err)
