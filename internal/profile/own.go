@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -29,19 +30,32 @@ func ownSchema() strictyaml.Key {
 		{Name: "env", Type: strictyaml.Texts, Doc: "Environment variables: NAME passes on yours, NAME=value sets one."},
 		{Name: "credentials", Type: strictyaml.Group, Doc: "What the program can log in with.", Keys: []strictyaml.Key{
 			{Name: "files", Type: strictyaml.Texts, Doc: "Files of your home; the directories that they are in are in memory and end with the program."},
+			{Name: "directories", Type: strictyaml.Texts, Doc: "More directories that are in memory and end with the program."},
 			{Name: "env", Type: strictyaml.Texts, Doc: "Environment variables."},
+			{Name: "unlimited", Type: strictyaml.Texts, Doc: "Those of env that the program gets only if the network is not limited to hosts."},
 			{Name: "outside", Type: strictyaml.Groups, Doc: "Credentials that golem adds to requests, if the network is limited to hosts. The program gets placeholders.", Keys: []strictyaml.Key{
-				{Name: "from", Type: strictyaml.Text, Doc: "The source: env:NAME is an environment variable, keyring:NAME a secret of golem secret, and file:PATH#FIELD a field of a JSON file of your home."},
+				{Name: "from", Type: strictyaml.Text, Or: []strictyaml.Key{{Type: strictyaml.Texts}},
+					Doc: "The source, or several of which the first that exists counts: env:NAME is an environment variable, keyring:NAME a secret of golem secret, and file:PATH#FIELD a field of a JSON file of your home."},
+				{Name: "name", Type: strictyaml.Text, Doc: "The name of the credential, by default that of the source. Of several with one name the first that exists counts."},
+				{Name: "shared", Type: strictyaml.Bool, Doc: "The file also holds keys for other purposes, which stay as they are."},
 				{Name: "header", Type: strictyaml.Text, Doc: "The header that golem sets, with ${value} for the value."},
 				{Name: "hosts", Type: strictyaml.Texts, Doc: "The hosts that get it."},
-				{Name: "env", Type: strictyaml.Text, Doc: "The variable in which the program gets the placeholder, unless it is that of from."},
+				{Name: "env", Type: strictyaml.Text, Doc: "The variable in which the program gets the placeholder, unless from names one."},
 				{Name: "base_url", Type: strictyaml.Text, Doc: "Your environment variable with the URL of another server, which replaces the hosts."},
 			}},
 			{Name: "keep", Type: strictyaml.Texts, Doc: "Directories beside the credential files that stay with the session, such as conversations."},
 		}},
 		{Name: "network", Type: strictyaml.Bool, Doc: "The program needs the network: the start warns if it is off."},
 		{Name: "hosts", Type: strictyaml.Texts, Doc: "Hosts that the program needs. Without --net it reaches these, and golem asks about others."},
+		{Name: "reads", Type: strictyaml.Texts, Doc: "Hosts from which the program only reads."},
 		{Name: "optional", Type: strictyaml.Texts, Doc: "Hosts that the program asks for and does not need. Without --net golem refuses these without a question."},
+		{Name: "quiet", Type: strictyaml.Texts, Doc: "Variables, NAME=value, that golem sets if the network is limited to hosts, so that the program asks for fewer."},
+		{Name: "lines", Type: strictyaml.Groups, Doc: "Settings that a file of the program's home always has, whatever your own file says.", Keys: []strictyaml.Key{
+			{Name: "file", Type: strictyaml.Text, Doc: "The file, with lines KEY = VALUE."},
+			{Name: "section", Type: strictyaml.Text, Doc: "The section of the file."},
+			{Name: "key", Type: strictyaml.Text, Doc: "The key."},
+			{Name: "value", Type: strictyaml.Text, Doc: "The value, as the file writes it."},
+		}},
 	}}
 }
 
@@ -61,20 +75,12 @@ func (u User) readOwn(name string) (Profile, bool, error) {
 	if err != nil {
 		return Profile{}, false, plainError(file, err)
 	}
-	root, problems := strictyaml.Parse(file, data)
-	if len(problems) == 0 {
-		ownSchema().Check(root, &problems)
-	}
-	if len(problems) > 0 {
-		return Profile{}, false, problems
-	}
-	p, err := u.own(name, root)
-	p.File = file
+	p, err := parse(name, file, data, u.builtIn)
 	return p, true, err
 }
 
 // own returns the profile that a checked file describes.
-func (u User) own(name string, root strictyaml.Node) (Profile, error) {
+func own(name string, root strictyaml.Node, builtIn func(string) (Profile, bool)) (Profile, error) {
 	var problems strictyaml.Problems
 	texts := func(check func(string) string, keys ...string) []string {
 		n, _ := root.At(keys...)
@@ -92,14 +98,11 @@ func (u User) own(name string, root strictyaml.Node) (Profile, error) {
 	}
 	p := Profile{Name: name, About: "your own profile", Alone: true}
 	if n, ok := root.At("extends"); ok {
-		list := profiles(u.Home, u.Getenv)
-		i := slices.IndexFunc(list, func(b Profile) bool { return b.Name == n.Text })
-		if i < 0 {
-			problems = append(problems, strictyaml.Problem{Place: n.Place, What: "extends: " + sandbox.Shown(n.Text), Hint: "built-in profiles are " + strings.Join(namesOf(list), ", ")})
-		} else {
-			p = list[i]
-			p.Name = name
+		var ok bool
+		if p, ok = builtIn(n.Text); !ok {
+			problems = append(problems, strictyaml.Problem{Place: n.Place, What: "extends: " + sandbox.Shown(n.Text), Hint: "built-in profiles are " + strings.Join(builtInNames, ", ")})
 		}
+		p.Name = name
 	}
 	if n, ok := root.At("description"); ok {
 		p.About = n.Text
@@ -110,6 +113,8 @@ func (u User) own(name string, root strictyaml.Node) (Profile, error) {
 	p.Programs = texts(checkProgram, "programs")
 	p.Copies = slices.Concat(p.Copies, texts(checkHomePath, "files"))
 	p.Hosts = slices.Concat(p.Hosts, texts(checkHost, "hosts"))
+	p.Reads = slices.Concat(p.Reads, texts(checkHost, "reads"))
+	p.Quiet = slices.Concat(p.Quiet, texts(checkSetting, "quiet"))
 	for _, host := range texts(checkHost, "optional") {
 		if r, err := policy.ParseHost(host); err == nil {
 			p.Optional = append(slices.Clip(p.Optional), r.Host)
@@ -123,6 +128,8 @@ func (u User) own(name string, root strictyaml.Node) (Profile, error) {
 		}
 	}
 	p.Keys = slices.Concat(p.Keys, texts(checkName, "credentials", "env"))
+	p.Dropped = slices.Concat(p.Dropped, texts(checkName, "credentials", "unlimited"))
+	p.Lines = slices.Concat(p.Lines, readLines(root, &problems))
 	outside, _ := root.At("credentials", "outside")
 	keys := readKeys(outside, &problems)
 	p.Outside = slices.Concat(keys, p.Outside)
@@ -132,23 +139,12 @@ func (u User) own(name string, root strictyaml.Node) (Profile, error) {
 		}
 	}
 	p.Private = slices.Clone(p.Private)
+	for _, dir := range texts(checkHomePath, "credentials", "directories") {
+		p.addPrivate(dir)
+	}
 	for _, file := range texts(checkCredential, "credentials", "files") {
 		p.Logins = append(slices.Clip(p.Logins), file)
-		if !slices.ContainsFunc(p.Private, func(d Private) bool { return within(d.Dir, target(file)) }) {
-			// A directory in memory hides any directory inside it.
-			dir := path.Dir(file)
-			var keeps []string
-			p.Private = slices.DeleteFunc(p.Private, func(d Private) bool {
-				if !within(dir, d.Dir) {
-					return false
-				}
-				for _, keep := range d.Keeps {
-					keeps = append(keeps, strings.TrimPrefix(path.Join(d.Dir, keep), dir+"/"))
-				}
-				return true
-			})
-			p.Private = append(p.Private, Private{Dir: dir, Keeps: keeps})
-		}
+		p.addPrivate(path.Dir(target(file)))
 	}
 	for _, dir := range texts(checkHomePath, "credentials", "keep") {
 		i := slices.IndexFunc(p.Private, func(d Private) bool { return d.Dir != dir && within(d.Dir, dir) })
@@ -171,58 +167,126 @@ func (u User) own(name string, root strictyaml.Node) (Profile, error) {
 	return p, nil
 }
 
+// addPrivate adds a directory that is in memory, unless it is in another one. It hides any
+// directory inside it.
+func (p *Profile) addPrivate(dir string) {
+	if slices.ContainsFunc(p.Private, func(d Private) bool { return within(d.Dir, dir) }) {
+		return
+	}
+	var keeps []string
+	p.Private = slices.DeleteFunc(p.Private, func(d Private) bool {
+		if !within(dir, d.Dir) {
+			return false
+		}
+		for _, keep := range d.Keeps {
+			keeps = append(keeps, strings.TrimPrefix(path.Join(d.Dir, keep), dir+"/"))
+		}
+		return true
+	})
+	p.Private = append(p.Private, Private{Dir: dir, Keeps: keeps})
+}
+
+// readLines reads the settings that files of the home always have.
+func readLines(root strictyaml.Node, problems *strictyaml.Problems) []Line {
+	list, _ := root.At("lines")
+	var lines []Line
+	for _, item := range list.Items {
+		text := func(key string) string {
+			n, _ := item.At(key)
+			return n.Text
+		}
+		l := Line{File: text("file"), Section: text("section"), Key: text("key"), Value: text("value")}
+		if checkHomePath(l.File) != "" || l.Key == "" || l.Value == "" || strings.ContainsAny(l.Section+l.Key+l.Value, "\r\n") {
+			problems.Add(item, "lines: not a setting", "write {file: .config/tool.toml, key: NAME, value: VALUE}")
+		}
+		lines = append(lines, l)
+	}
+	return lines
+}
+
+const outsideLabel = "credentials.outside"
+
 // readKeys reads the credentials that golem adds to requests.
 func readKeys(list strictyaml.Node, problems *strictyaml.Problems) []Key {
-	const label = "credentials.outside"
 	var keys []Key
 	for _, item := range list.Items {
 		from, _ := item.At("from")
-		header, _ := item.At("header")
-		kind, source, _ := strings.Cut(from.Text, ":")
-		k := Key{Name: source, Header: header.Text}
-		hint := checkName(source)
-		switch kind {
-		case "env":
-			k.Variable = source
-		case "keyring":
-			k.Secret, hint = source, checkProgram(source)
-		case "file":
-			k.File, k.Field, _ = strings.Cut(source, "#")
-			if k.Name, hint = path.Base(k.File), checkCredential(k.File); k.Field == "" {
-				hint = "name the field after #, such as file:.config/tool/auth.json#tokens.access"
+		sources := from.Texts()
+		if len(sources) == 0 {
+			sources = []string{""}
+		}
+		k := readKey(item, problems)
+		first := "" // the variable of the first source that has one
+		for _, text := range sources {
+			one := k
+			hint := one.readSource(text)
+			if hint != "" { // the text may be the secret itself
+				problems.Add(orNode(from, item), outsideLabel+".from: no source", hint)
 			}
-		default:
-			hint = "write env:NAME, keyring:NAME or file:PATH#FIELD"
-		}
-		if hint != "" { // the text may be the secret itself
-			problems.Add(orNode(from, item), label+".from: no source", hint)
-		}
-		if why := secret.CheckHeader(header.Text); why != "" {
-			problems.Add(orNode(header, item), label+".header: "+why, `write one such as "Authorization: Bearer ${value}"`)
-		}
-		hosts, _ := item.At("hosts")
-		for _, n := range hosts.Items {
-			if _, err := policy.ParseHost(n.Text); err != nil {
-				what, hint, _ := strings.Cut(err.Error(), "; ")
-				problems.Add(n, label+".hosts: "+what, hint)
+			first = cmp.Or(first, one.Variable)
+			if one.Secret != "" {
+				one.As = cmp.Or(one.As, first)
 			}
+			one.Shared = one.Shared && one.File != ""
+			keys = append(keys, one)
 		}
-		if k.Hosts = hosts.Texts(); len(k.Hosts) == 0 {
-			problems.Add(item, label+" has no hosts", "name the hosts that get the credential: hosts: [api.example.com]")
-		}
-		for _, v := range []struct {
-			name string
-			to   *string
-		}{{"env", &k.As}, {"base_url", &k.Server}} {
-			if n, ok := item.At(v.name); ok {
-				if *v.to = n.Text; checkName(n.Text) != "" {
-					problems.Add(n, label+"."+v.name+": "+sandbox.Shown(n.Text), checkName(n.Text))
-				}
-			}
-		}
-		keys = append(keys, k)
 	}
 	return keys
+}
+
+// readSource sets the source of a key, and its name if it has none. It returns what to write
+// instead, "" if the text is a source.
+func (k *Key) readSource(text string) (hint string) {
+	kind, source, _ := strings.Cut(text, ":")
+	name := source
+	hint = checkName(source)
+	switch kind {
+	case "env":
+		k.Variable = source
+	case "keyring":
+		k.Secret, hint = source, checkProgram(source)
+	case "file":
+		k.File, k.Field, _ = strings.Cut(source, "#")
+		if name, hint = path.Base(k.File), checkCredential(k.File); k.Field == "" {
+			hint = "name the field after #, such as file:.config/tool/auth.json#tokens.access"
+		}
+	default:
+		hint = "write env:NAME, keyring:NAME or file:PATH#FIELD"
+	}
+	k.Name = cmp.Or(k.Name, name)
+	return hint
+}
+
+// readKey reads everything about a credential except its source.
+func readKey(item strictyaml.Node, problems *strictyaml.Problems) Key {
+	header, _ := item.At("header")
+	hosts, _ := item.At("hosts")
+	name, _ := item.At("name")
+	shared, _ := item.At("shared")
+	k := Key{Name: name.Text, Header: header.Text, Hosts: hosts.Texts(), Shared: shared.Bool()}
+	if why := secret.CheckHeader(header.Text); why != "" {
+		problems.Add(orNode(header, item), outsideLabel+".header: "+why, `write one such as "Authorization: Bearer ${value}"`)
+	}
+	for _, n := range hosts.Items {
+		if _, err := policy.ParseHost(n.Text); err != nil {
+			what, hint, _ := strings.Cut(err.Error(), "; ")
+			problems.Add(n, outsideLabel+".hosts: "+what, hint)
+		}
+	}
+	if len(k.Hosts) == 0 {
+		problems.Add(item, outsideLabel+" has no hosts", "name the hosts that get the credential: hosts: [api.example.com]")
+	}
+	for _, v := range []struct {
+		name string
+		to   *string
+	}{{"env", &k.As}, {"base_url", &k.Server}} {
+		if n, ok := item.At(v.name); ok {
+			if *v.to = n.Text; checkName(n.Text) != "" {
+				problems.Add(n, outsideLabel+"."+v.name+": "+sandbox.Shown(n.Text), checkName(n.Text))
+			}
+		}
+	}
+	return k
 }
 
 // orNode returns a node, or another if the file does not have it.
@@ -305,6 +369,13 @@ func checkVariable(text string) string {
 		return "a value has no NUL byte"
 	}
 	return checkName(name)
+}
+
+func checkSetting(text string) string {
+	if !strings.Contains(text, "=") {
+		return "write NAME=value"
+	}
+	return checkVariable(text)
 }
 
 func checkHost(name string) string {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/sandbox"
@@ -67,11 +68,12 @@ type Line struct{ File, Section, Key, Value string }
 // Common returns the files with the user's git identity and the variables for proxies and
 // certificates. Every built-in profile has the identity, so that commits have an author,
 // and every one except plain has the variables.
-func Common() (files, variables []string) {
-	return []string{".gitconfig", ".config/git/config"},
-		[]string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
-			"NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"}
-}
+func Common() (files, variables []string) { return common() }
+
+var common = sync.OnceValues(func() (files, variables []string) {
+	git, _ := readBuiltIn("git")
+	return git.Copies, git.Env
+})
 
 // ProfileFor returns the profile with a name. Without a name it returns that of the
 // program, or plain if the program has none. An own profile of the user wins over a
@@ -81,39 +83,40 @@ func (u User) ProfileFor(name, program string) (Profile, error) {
 		return u.findNamed(name)
 	}
 	program = filepath.Base(program)
-	list, err := u.All()
+	own, err := u.allOwn()
 	if err != nil {
 		return Profile{}, err
 	}
-	for _, p := range list {
-		if p.Name == program {
-			return p.withoutMissing(u.Home), nil
-		}
+	isOwn := func(name string) bool { return slices.Contains(namesOf(own), name) }
+	if isOwn(program) || IsBuiltIn(program) {
+		return u.findNamed(program)
 	}
-	for _, p := range list {
+	for _, p := range own {
 		if slices.Contains(p.Programs, program) {
 			return p.withoutMissing(u.Home), nil
 		}
+	}
+	if name := builtInPrograms[program]; name != "" && !isOwn(name) {
+		return u.findNamed(name)
 	}
 	return u.findNamed(Plain)
 }
 
 // findNamed returns the profile with a name.
 func (u User) findNamed(name string) (Profile, error) {
-	list := profiles(u.Home, u.Getenv)
 	if u.Profiles != "" && checkProgram(name) == "" {
 		if p, ok, err := u.readOwn(name); ok || err != nil {
 			return p.withoutMissing(u.Home), err
 		}
 	}
-	if i := slices.IndexFunc(list, func(p Profile) bool { return p.Name == name }); i >= 0 {
-		return list[i].withoutMissing(u.Home), nil
+	if p, ok := u.builtIn(name); ok {
+		return p.withoutMissing(u.Home), nil
 	}
 	own, err := u.ownNames()
 	if err != nil {
 		return Profile{}, err
 	}
-	names := slices.Concat(own, slices.DeleteFunc(namesOf(list), func(name string) bool { return slices.Contains(own, name) }))
+	names := slices.Concat(own, slices.DeleteFunc(slices.Clone(builtInNames), func(name string) bool { return slices.Contains(own, name) }))
 	hint := "there are " + strings.Join(names, ", ") + "; golem exec --profile-help shows them"
 	if near := sandbox.Nearest(name, names); len(near) > 0 {
 		hint = "did you mean " + near[0] + "? " + hint
@@ -124,12 +127,27 @@ func (u User) findNamed(name string) (Profile, error) {
 // All returns all profiles: first the user's own, then the built-in ones that no own
 // profile replaces.
 func (u User) All() ([]Profile, error) {
-	own, err := u.ownNames()
+	list, err := u.allOwn()
+	if err != nil {
+		return nil, err
+	}
+	own := namesOf(list)
+	for _, name := range builtInNames {
+		if p, ok := u.builtIn(name); ok && !slices.Contains(own, name) {
+			list = append(list, p)
+		}
+	}
+	return list, nil
+}
+
+// allOwn returns the user's own profiles.
+func (u User) allOwn() ([]Profile, error) {
+	names, err := u.ownNames()
 	if err != nil {
 		return nil, err
 	}
 	var list []Profile
-	for _, name := range own {
+	for _, name := range names {
 		p, ok, err := u.readOwn(name)
 		if err != nil {
 			return nil, err
@@ -138,18 +156,11 @@ func (u User) All() ([]Profile, error) {
 			list = append(list, p)
 		}
 	}
-	for _, p := range profiles(u.Home, u.Getenv) {
-		if !slices.Contains(own, p.Name) {
-			list = append(list, p)
-		}
-	}
 	return list, nil
 }
 
 // IsBuiltIn reports whether golem has a built-in profile with this name.
-func IsBuiltIn(name string) bool {
-	return slices.Contains(namesOf(profiles("", func(string) string { return "" })), name)
-}
+func IsBuiltIn(name string) bool { return slices.Contains(builtInNames, name) }
 
 // HasOnlyName reports whether the profile adds the user's name and address for git, and
 // nothing else.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,15 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/sandbox"
 )
+
+// profiles returns the built-in profiles for a home and variables.
+func profiles(home string, getenv func(string) string) (list []Profile) {
+	for _, name := range builtInNames {
+		p, _ := User{Home: home, Getenv: getenv}.builtIn(name)
+		list = append(list, p)
+	}
+	return list
+}
 
 // writeFiles writes files in a directory.
 func writeFiles(t *testing.T, top string, files map[string]string) {
@@ -455,6 +465,48 @@ func TestB1CredentialsStayInMemory(t *testing.T) {
 		}
 		if (handed > 0) != (len(known.Logins) > 0) { // the program gets only a part of some files
 			t.Errorf("%s: the program got %d credentials of %d", p.Name, handed, len(known.Logins))
+		}
+	}
+}
+
+// TestBuiltInFiles checks that each built-in file is a profile, and that each can be the
+// user's own file.
+func TestBuiltInFiles(t *testing.T) {
+	entries, err := builtInFiles.ReadDir("builtin")
+	if err != nil || len(entries) != len(builtInNames) {
+		t.Errorf("%d files for %d names, %v", len(entries), len(builtInNames), err)
+	}
+	u := User{Home: "/home/me", Getenv: noVariables, Profiles: t.TempDir()}
+	programs := map[string]string{}
+	for _, name := range builtInNames {
+		data, err := builtInFiles.ReadFile("builtin/" + name + ownEnding)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFiles(t, u.Profiles, map[string]string{"mine.yaml": string(data)})
+		p, _, err := u.readOwn("mine")
+		want, _ := readBuiltIn(name)
+		for _, program := range want.Programs {
+			programs[program] = name
+		}
+		p.Name, p.File, p.Alone, p.Mounts, p.Set = want.Name, "", false, nil, want.Set
+		if err != nil || !reflect.DeepEqual(p, want) {
+			t.Errorf("%s as an own profile: got %+v, %v, want %+v", name, p, err, want)
+		}
+	}
+	if !maps.Equal(programs, builtInPrograms) {
+		t.Errorf("the files name the programs %v, the table %v", programs, builtInPrograms)
+	}
+}
+
+// TestOwnDetails checks keys that only built-in profiles needed at first.
+func TestOwnDetails(t *testing.T) {
+	u := User{Home: "/home/me", Getenv: noVariables, Profiles: t.TempDir()}
+	writeFiles(t, u.Profiles, map[string]string{"wrong.yaml": "lines: [{file: /etc/x, key: a, value: b}]\nquiet: [NAME]\nreads: [https://x/y]\ncredentials: {directories: [../x], unlimited: [A-B]}\n"})
+	_, _, err := u.readOwn("wrong")
+	for _, want := range []string{"lines: not a setting", "quiet: NAME; write NAME=value", "reads: https://x/y", "credentials.directories: ../x", "credentials.unlimited: A-B"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
 		}
 	}
 }
