@@ -18,7 +18,11 @@ func Golden(t *testing.T, file, want string) {
 		}
 	}
 	if got := read(t, file); got != want {
-		t.Errorf("%s has fallen behind; -update writes it\ngot:\n%s\nwant:\n%s", file, got, want)
+		a, b := strings.Split(got, "\n"), strings.Split(want, "\n")
+		for len(a) > 1 && len(b) > 1 && a[0] == b[0] {
+			a, b = a[1:], b[1:]
+		}
+		t.Errorf("%s has fallen behind; -update writes it\nthe first other line:\n%s\nwant:\n%s", file, a[0], b[0])
 	}
 }
 
