@@ -196,18 +196,9 @@ type Preferences struct {
 // Preferences returns the preferences in the user's configuration.
 func (c Ceiling) Preferences() (p Preferences) {
 	for _, l := range c {
+		l.tree.Decode(map[string]any{"state.max_bytes": &p.StateLimit, "theme.color": &p.Color, "notify": &p.Notify, "hub": &p.Hub}, nil)
 		if n, ok := l.at("state", "max_bytes"); ok {
-			p.StateLimit, _ = n.Bytes()
 			p.StateFrom = n.Place
-		}
-		if n, ok := l.at("theme", "color"); ok {
-			p.Color = n.Text
-		}
-		if n, ok := l.at("notify"); ok {
-			p.Notify = n.Text
-		}
-		if n, ok := l.at("hub"); ok {
-			p.Hub = n.Text
 		}
 	}
 	return p

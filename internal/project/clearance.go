@@ -29,30 +29,14 @@ func (l clearanceReader) readClearance() {
 		p.Scanners = l.readScanners(n)
 	}
 	l.readEngines()
-	p.ClearanceLimits.MaxFiles = l.readCount(1_000_000_000, "clearance", "limits", "max_files")
-	p.ClearanceLimits.MaxBytes = l.readBytes("clearance", "limits", "max_bytes")
-	p.ClearanceLimits.MaxPercent = l.readCount(1_000_000, "clearance", "limits", "max_percent")
-	p.ClearanceLimits.ScanBytes = l.readBytes("clearance", "limits", "scan_bytes")
-	p.ClearanceLimits.ScanTime = l.readDuration("clearance", "limits", "scan_time")
 }
 
 // readEngines reads the scanners that are foreign programs.
 func (l clearanceReader) readEngines() {
 	e := &l.project.Engines
-	if n, ok := l.valueAt("clearance", "allow"); ok {
-		for _, item := range n.Items {
-			if kind, rest, ok := strings.Cut(item.Text, "/"); !ok || kind == "" || rest == "" || strings.ContainsAny(item.Text, " ;\t\n") {
-				l.problems.Add(item, "clearance.allow: "+sandbox.Shown(item.Text)+" is no media type", "image/png and image/* are")
-			}
-			e.Allow = append(e.Allow, item.Text)
-		}
-	}
 	if n, ok := l.valueAt("clearance", "malware", "clamd"); ok {
 		socket, _ := l.hostPath("clearance.malware.clamd", n)
 		e.Clamd = sandbox.Host(socket)
-	}
-	if n, ok := l.valueAt("clearance", "malware", "clamscan"); ok {
-		e.Clamscan = n.Text == "true"
 	}
 	if n, ok := l.valueAt("clearance", "malware", "yara"); ok {
 		for _, item := range n.Items {

@@ -77,16 +77,12 @@ func (l clearanceReader) readEndpoint(f strictyaml.Field) {
 	default:
 		e.URL = n.Text
 	}
+	f.Value.Decode(map[string]any{"method": &e.Method, "type": &e.Type}, nil)
 	if n, ok := f.Value.At("mode"); ok {
 		e.ForModels = n.Text == "both"
 	}
-	if n, ok := f.Value.At("method"); ok {
-		e.Method = n.Text
-	}
-	if n, ok := f.Value.At("type"); ok {
-		if e.Type = n.Text; !contentType().MatchString(n.Text) {
-			l.problems.Add(n, label+".type: "+sandbox.Shown(n.Text)+" is no type of a content", "application/json and text/plain are")
-		}
+	if n, ok := f.Value.At("type"); ok && !contentType().MatchString(n.Text) {
+		l.problems.Add(n, label+".type: "+sandbox.Shown(n.Text)+" is no type of a content", "application/json and text/plain are")
 	}
 	if n, ok := f.Value.At("headers"); ok {
 		e.Headers = l.readHeaders(label+".headers", n)

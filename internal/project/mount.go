@@ -40,7 +40,10 @@ func (l *loader) addMount(e entry) strictyaml.Node {
 		m.Suffixes = l.readSuffixes(e, n)
 	}
 	if n, ok := e.node.At("max_file_bytes"); ok && l.isValid(n) {
-		m.MaxFileBytes = l.readSize(e.label+".max_file_bytes", n)
+		m.MaxFileBytes, _ = n.Bytes()
+		if what, hint := bytesFrom1(noLimit)(n); what != "" {
+			l.problems.Add(n, e.label+".max_file_bytes: "+what, hint)
+		}
 	}
 	if n, ok := e.node.At("trust"); ok && l.isValid(n) {
 		m.trust = n.Text

@@ -42,12 +42,6 @@ func readNetwork(l *loader) {
 	readAllCredentials(l)
 	short, isShort := l.valueAt("sandbox", "network")
 	block, isBlock := l.valueAt("network")
-	if at, ok := block.At("allow_private"); ok && isBlock {
-		l.project.AllowPrivate = at.Bool()
-	}
-	if at, ok := block.At("ask"); ok && isBlock {
-		l.project.AskHosts = at.Bool()
-	}
 	switch {
 	case isShort && isBlock && short.Place.Line > 0 && block.Place.Line > 0:
 		l.problems.Add(short, "sandbox.network beside network", "keep one of the two: network has all keys, and sandbox.network is its short form")
@@ -180,17 +174,10 @@ func readHostRule(l *loader, n strictyaml.Node) (policy.HostRule, bool) {
 	if !ok {
 		return r, false
 	}
-	if at, ok := n.At("methods"); ok {
-		r.Methods = at.Texts()
-	}
-	if at, ok := n.At("paths"); ok {
-		r.Paths = at.Texts()
-	}
-	_, r.GitRead = n.At("git")
-	if at, ok := n.At("credential"); ok {
-		if r.Credential = at.Text; !l.checkCredential(at, r) {
-			return r, false
-		}
+	n.Decode(map[string]any{"methods": &r.Methods, "paths": &r.Paths, "credential": &r.Credential}, nil)
+	r.GitRead = n.Has("git")
+	if at, ok := n.At("credential"); ok && !l.checkCredential(at, r) {
+		return r, false
 	}
 	if err := r.Validate(); err != nil {
 		what, hint, _ := strings.Cut(err.Error(), "; ")

@@ -180,10 +180,9 @@ func Parse(root, file string, data []byte, env Env, settings []Setting) (*Projec
 	if l.parseTree(data, settings); l.problems.Full() {
 		return nil, l.problems.Err() // there may be more problems than the list holds
 	}
+	l.readPlain()
 	l.readSandbox()
 	l.readRunSettings()
-	l.readLimits()
-	l.readEtc()
 	clearanceReader{l}.readClearance()
 	applyCeiling(l)
 	if err := l.problems.Err(); err != nil {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/strictyaml"
-	"github.com/golem-forge/golem/sandbox"
 )
 
 // readSandbox reads the sandbox: the directories in one of the spellings, and the common
@@ -17,7 +16,7 @@ func (l *loader) readSandbox() {
 		n = strictyaml.Node{Place: strictyaml.Default, Kind: strictyaml.Map}
 	}
 	l.readRules(n, "/")
-	l.readCommon()
+	readNetwork(l)
 	dialect, ok := l.findSpelling(n)
 	if !ok {
 		l.unclear = true
@@ -34,29 +33,6 @@ func (l *loader) readSandbox() {
 	}
 	slices.SortFunc(l.project.Mounts, func(a, b Mount) int { return strings.Compare(a.Target, b.Target) })
 	l.project.settleTrust()
-}
-
-// readCommon reads the keys that go with every spelling.
-func (l *loader) readCommon() {
-	p := l.project
-	if n, ok := l.valueAt("sandbox", "protect"); ok {
-		p.Protect = n.Texts()
-		for _, item := range n.Items {
-			if _, err := sandbox.New(sandbox.Config{Protect: []string{item.Text}}); err != nil {
-				l.problems.Add(item, "sandbox.protect: "+sandbox.Shown(item.Text)+" is not a pattern", ".env, *.key and /ci/** are")
-			}
-		}
-	}
-	readNetwork(l)
-	if n, ok := l.valueAt("sandbox", "require_os_sandbox"); ok {
-		switch n.Text {
-		case "true":
-			p.Level = "landlock"
-		case "false":
-		default:
-			p.Level = n.Text
-		}
-	}
 }
 
 // readRules reads the approval levels of the whole sandbox or of one directory.

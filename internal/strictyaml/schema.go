@@ -41,29 +41,56 @@ type Key struct {
 	Empty   bool     // an empty list, map or nothing at all has a meaning here
 	Short   string   // an item of Groups may be a text instead, which is the value of this key
 
+	// Valid returns what is wrong with a single value of the right form, or with an item of
+	// Texts, and what to write instead; "" if nothing is wrong. See CheckAll.
+	Valid func(Node) (what, hint string)
+
 	// Instead lists keys of other tools that are not valid in a Group, Groups or Named,
 	// each with a hint about what to write instead.
 	Instead map[string]string
 }
 
-// Check checks a node against the key, down to the leaves. It adds all problems until
-// there are too many.
-func (k Key) Check(n Node, problems *Problems) {
-	if problems.Full() {
+// Check checks the form of a node against the key, down to the leaves. It adds all problems
+// until there are too many.
+func (k Key) Check(n Node, problems *Problems) { checker{problems: problems}.check(k, n) }
+
+// CheckAll is like Check, and also checks the values by Valid.
+func (k Key) CheckAll(n Node, problems *Problems) {
+	checker{problems: problems, values: true}.check(k, n)
+}
+
+// A checker checks nodes against keys.
+type checker struct {
+	problems *Problems
+	values   bool // also check the values by Valid
+}
+
+func (c checker) check(k Key, n Node) {
+	if c.problems.Full() {
 		return
 	}
 	if k.fits(n) {
-		k.check(n, problems)
+		c.checkInside(k, n)
 		return
 	}
 	for _, or := range k.Or {
 		if or.fits(n) {
 			or.Name = k.Name
-			or.check(n, problems)
+			c.checkInside(or, n)
 			return
 		}
 	}
-	k.addWrong(n, problems)
+	k.addWrong(n, c.problems)
+}
+
+// checkValue checks a single value, or an item of Texts, by Valid.
+func (c checker) checkValue(k Key, n Node) {
+	if !c.values || k.Valid == nil || n.Kind != Scalar {
+		return
+	}
+	if what, hint := k.Valid(n); what != "" {
+		c.problems.Add(n, k.Name+": "+what, hint)
+	}
 }
 
 // fits reports whether the node has the kind and form that the type needs.
@@ -215,7 +242,9 @@ func OneOf(words []string) string {
 	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
-func (k Key) check(n Node, problems *Problems) {
+// checkInside checks a node of the right form, and everything in it.
+func (c checker) checkInside(k Key, n Node) {
+	problems := c.problems
 	switch k.Type {
 	case Texts:
 		if len(n.Items) == 0 && !k.Empty {
@@ -225,9 +254,10 @@ func (k Key) check(n Node, problems *Problems) {
 			if item.Kind != Scalar {
 				problems.Add(item, k.Name+": "+item.Kind.String()+" in the list", "it is "+phrases[Texts])
 			}
+			c.checkValue(k, item)
 		}
 	case Group:
-		k.checkGroup(n, problems)
+		c.checkGroup(k, n)
 	case Groups:
 		if len(n.Items) == 0 && !k.Empty {
 			problems.Add(n, k.Name+": an empty list", "leave the key out, or name something")
@@ -240,7 +270,7 @@ func (k Key) check(n Node, problems *Problems) {
 				problems.Add(item, k.Name+": "+item.Kind.String()+" in the list", "each is "+k.describeItem())
 				continue
 			}
-			k.checkGroup(item, problems)
+			c.checkGroup(k, item)
 		}
 	case Named:
 		if len(n.Fields) == 0 && !k.Empty {
@@ -252,8 +282,10 @@ func (k Key) check(n Node, problems *Problems) {
 				continue
 			}
 			each := Key{Name: k.Name + "." + sandbox.Shown(f.Key.Text), Type: Group, Keys: k.Keys, Empty: true, Instead: k.Instead}
-			each.Check(f.Value, problems)
+			c.check(each, f.Value)
 		}
+	default:
+		c.checkValue(k, n)
 	}
 }
 
@@ -266,7 +298,8 @@ func (k Key) describeItem() string {
 }
 
 // checkGroup checks that each key of a map is known and has a valid value.
-func (k Key) checkGroup(n Node, problems *Problems) {
+func (c checker) checkGroup(k Key, n Node) {
+	problems := c.problems
 	known := make([]string, len(k.Keys))
 	for i, key := range k.Keys {
 		known[i] = key.Name
@@ -292,7 +325,7 @@ func (k Key) checkGroup(n Node, problems *Problems) {
 			problems.Add(f.Key, "unknown key "+quoted(f.Key.Text)+where, hint)
 			continue
 		}
-		k.Keys[i].withPrefix(k.Name).Check(f.Value, problems)
+		c.check(k.Keys[i].withPrefix(k.Name), f.Value)
 	}
 }
 
