@@ -67,7 +67,7 @@ func Describe(file string, data []byte) (Description, error) {
 		d.Approval.From = n.Place.String()
 		d.Approval.Approval, _ = policy.ParseApproval(n.Text)
 	}
-	d.Label, d.Category = textOf(own, "label"), textOf(own, "category")
+	own.Decode(map[string]any{"label": &d.Label, "category": &d.Category}, nil)
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(data, &all); err != nil {
 		return d, err

@@ -2,7 +2,6 @@ package worker
 
 import (
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -114,7 +113,6 @@ func (r *foreignReader) read(top strictyaml.Node) {
 		}
 		c := Custom{Foreign: r.readProgram("custom", f)}
 		if schema, ok := f.Value.At("schema"); ok && schema.Kind == strictyaml.Scalar {
-			r.checkInProgram(schema, c.what("custom")+".schema")
 			c.Schema = schema
 		} else if !ok {
 			r.problems.Add(f.Key, c.what("custom")+": no schema", "write schema: and the JSON file that describes its arguments, such as ./tools/"+sandbox.Shown(c.Name)+".json")
@@ -134,7 +132,7 @@ func (r *foreignReader) read(top strictyaml.Node) {
 			r.problems.Add(strictyaml.Node{Place: s.Reach.Place}, s.what("mcp")+".files: readonly: false",
 				"a server runs between calls, so golem could not tell which call made a change; a server only reads, and a custom tool can write")
 		}
-		s.Tools = scalars(f.Value, "tools")
+		f.Value.Decode(map[string]any{"tools": &s.Tools}, nil)
 		r.servers = append(r.servers, s)
 	}
 	hooks, _ := top.At("hooks")
@@ -149,14 +147,15 @@ func (r *foreignReader) read(top strictyaml.Node) {
 func (r *foreignReader) readHook(f strictyaml.Field) {
 	h := Hook{Foreign: r.readProgram("hooks", f)}
 	what := h.what("hooks")
-	on, ok := f.Value.At("on")
-	if h.On = on.Text; !ok {
+	var tools []strictyaml.Node
+	f.Value.Decode(map[string]any{"on": &h.On, "tools": &tools}, nil)
+	if !f.Value.Has("on") {
 		r.problems.Add(f.Key, what+": no on", "write on: before_call, after_call or run_end")
 	}
 	if h.Reach != nil && !h.Reach.ReadOnly {
 		r.problems.Add(strictyaml.Node{Place: h.Reach.Place}, what+".files: readonly: false", "a hook only reads; a custom tool can write")
 	}
-	for _, n := range scalars(f.Value, "tools") {
+	for _, n := range tools {
 		switch _, err := path.Match(n.Text, ""); {
 		case h.On == RunEnd:
 			r.problems.Add(n, what+".tools beside on: run_end", "leave it out: the end of a run is no call")
@@ -176,21 +175,10 @@ func (f Foreign) what(set string) string {
 	return set + "." + sandbox.Shown(f.Name)
 }
 
-// scalars returns the scalars of a list. The schema reports other values.
-func scalars(n strictyaml.Node, key string) []strictyaml.Node {
-	var list []strictyaml.Node
-	all, _ := n.At(key)
-	for _, item := range all.Items {
-		if item.Kind == strictyaml.Scalar {
-			list = append(list, item)
-		}
-	}
-	return list
-}
-
 // readProgram reads the keys that custom tools and MCP servers share.
 func (r *foreignReader) readProgram(set string, at strictyaml.Field) Foreign {
-	f := Foreign{Name: at.Key.Text, Place: at.Key.Place, Command: scalars(at.Value, "command"), With: scalars(at.Value, "with"), Env: scalars(at.Value, "env"), State: scalars(at.Value, "state")}
+	f := Foreign{Name: at.Key.Text, Place: at.Key.Place}
+	at.Value.Decode(map[string]any{"command": &f.Command, "with": &f.With, "env": &f.Env, "state": &f.State, "timeout": &f.Timeout}, nil)
 	if !isWorkerName(f.Name) {
 		r.problems.Add(at.Key, strings.TrimSuffix(f.what(set), "."+sandbox.Shown(f.Name))+": "+shown(f.Name), "its name is letters, digits, _ and -, 64 at most")
 	}
@@ -200,7 +188,9 @@ func (r *foreignReader) readProgram(set string, at strictyaml.Field) Foreign {
 	for i, word := range f.Command {
 		switch {
 		case IsFile(word.Text):
-			r.checkInProgram(word, f.what(set)+".command")
+			if what, hint := checkInProgram(word); what != "" {
+				r.problems.Add(word, f.what(set)+".command: "+what, hint)
+			}
 		case strings.ContainsRune(word.Text, 0):
 			r.problems.Add(word, f.what(set)+".command: a NUL character", "leave it out")
 		case i == 0 && !isProgram(word.Text):
@@ -208,39 +198,9 @@ func (r *foreignReader) readProgram(set string, at strictyaml.Field) Foreign {
 				"it begins with a file of the program's directory, as ./tools/x.py, or with a program of the system by its plain name, as python3")
 		}
 	}
-	for _, word := range f.With {
-		if !IsFile(word.Text) {
-			r.problems.Add(word, f.what(set)+".with: "+shown(word.Text), "it is a file or a directory of the program's directory, as ./tools/lib")
-			continue
-		}
-		r.checkInProgram(word, f.what(set)+".with")
-	}
-	for _, name := range f.Env {
-		switch {
-		case strings.Contains(name.Text, "="):
-			r.problems.Add(name, f.what(set)+".env: a value", "a secret does not belong in a file; write only the name, and golem passes on the user's value")
-		case !isVariable(name.Text):
-			r.problems.Add(name, f.what(set)+".env: "+shown(name.Text), "write the name of an environment variable, such as SEARCH_API_KEY")
-		case canChoosePrograms(name.Text) || strings.HasPrefix(name.Text, "GOLEM_"):
-			r.problems.Add(name, f.what(set)+".env: "+shown(name.Text)+" is not passed on", "such a variable chooses programs or files, and the jail has its own; name those that the program itself asks for, such as SEARCH_API_KEY")
-		}
-	}
-	for _, word := range f.State {
-		name, file, _ := strings.Cut(word.Text, "=")
-		if !isVariable(name) || canChoosePrograms(name) || strings.HasPrefix(name, "GOLEM_") || !filepath.IsLocal(file) || file != path.Clean(file) {
-			r.problems.Add(word, f.what(set)+".state: "+shown(word.Text), "write NAME=path: a variable that the program asks for, and a path in its own directory, such as MEMORY_FILE_PATH=memory.jsonl")
-		}
-	}
 	f.Reach = r.readReach(at.Value, f.what(set))
 	if n, ok := at.Value.At("network"); ok && n.Bool() {
 		f.Network = &n.Place
-	}
-	if n, ok := at.Value.At("timeout"); ok && n.Kind == strictyaml.Scalar {
-		if span, err := n.Duration(); err == nil {
-			if f.Timeout = span; span <= 0 {
-				r.problems.Add(n, f.what(set)+".timeout: "+shown(n.Text), "a time above zero, or leave it out for that of limits.time")
-			}
-		}
 	}
 	if n, ok := at.Value.At("approval"); ok {
 		if level, ok := policy.ParseApproval(n.Text); ok {
@@ -273,14 +233,15 @@ func isProgram(word string) bool {
 	return word != "" && len(word) <= 255
 }
 
-// checkInProgram reports a problem if a text is not the name of a file in the program's
-// directory.
-func (r *foreignReader) checkInProgram(n strictyaml.Node, what string) {
+// checkInProgram says what is wrong with a text that is not the name of a file in the
+// program's directory.
+func checkInProgram(n strictyaml.Node) (what, hint string) {
 	name := FileOf(n.Text)
 	odd := strings.ContainsFunc(n.Text, func(c rune) bool { return !unicode.IsPrint(c) || c == '\\' })
 	if odd || n.Text == "" || name == "." || path.IsAbs(name) || name == ".." || strings.HasPrefix(name, "../") {
-		r.problems.Add(n, what+": "+shown(n.Text), "it is in the program's directory, which is the one with main.worker, as ./tools/x")
+		return shown(n.Text), "it is in the program's directory, which is the one with main.worker, as ./tools/x"
 	}
+	return "", ""
 }
 
 // readReach reads which files a foreign program sees.

@@ -107,9 +107,7 @@ type gitReader struct {
 func (r *gitReader) read(n strictyaml.Node) {
 	g := &r.git
 	g.Credentials.Mode = "inherit"
-	if mode, ok := n.At("credentials", "mode"); ok {
-		g.Credentials.Mode = mode.Text
-	}
+	n.Decode(map[string]any{"credentials.mode": &g.Credentials.Mode}, nil)
 	env, _ := n.At("credentials", "env")
 	for _, f := range env.Fields {
 		r.readVariable(f)

@@ -18,9 +18,10 @@ var wrongValues = []string{`""`, "x", "0", "99999999999999999999", "[x]"}
 // testdata/problems.txt. A key stands beside the other keys of its example, or alone.
 func TestKeyProblems(t *testing.T) {
 	var b strings.Builder
-	for _, p := range places() {
+	all := places()
+	for _, p := range all {
 		for _, value := range wrongValues {
-			text := p.fileBeside(value)
+			text := p.fileBeside(all, value)
 			if text == "" {
 				text, _ = p.file(p.key.Name, value)
 			}
@@ -36,9 +37,9 @@ func TestKeyProblems(t *testing.T) {
 
 // fileBeside returns a worker file with a value at the place and the other keys that the
 // example of the map around it has, "" if there is no such example.
-func (p place) fileBeside(value string) string {
+func (p place) fileBeside(all []place, value string) string {
 	var around place
-	for _, other := range places() {
+	for _, other := range all {
 		for _, down := range []string{"", ".NAME", "[]"} {
 			if other.String()+down+"."+p.key.Name == p.String() {
 				around = other

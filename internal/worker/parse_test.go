@@ -365,3 +365,11 @@ func describe(s worker.Sandbox) string {
 	}
 	return strings.Join(words, " ")
 }
+
+// TestBudget: a number with underscores limits as one without.
+func TestBudget(t *testing.T) {
+	w := parse(t, "---\nbudget: {turns: 1_000, tokens: 2_000_000, cost: 0.5}\n---\n")
+	if want := (policy.Limits{Turns: 1000, Tokens: 2_000_000, Cost: 0.5}); w.Budget != want {
+		t.Errorf("got %+v, want %+v", w.Budget, want)
+	}
+}

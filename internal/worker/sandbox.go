@@ -227,7 +227,13 @@ func (r *reader) readPath(f strictyaml.Field) (Path, bool) {
 	if mode, ok := f.Value.At("mode"); ok {
 		p.Place = mode.Place
 	}
-	p.Suffixes = r.readSuffixes(f.Value, where+".", "suffixes")
+	suffixes, _ := f.Value.At("suffixes")
+	for _, item := range suffixes.Items {
+		if what, hint := checkWith(isSuffix, suffixHint)(item); what != "" && item.Kind == strictyaml.Scalar {
+			r.problems.Add(item, where+".suffixes: "+what, hint)
+		}
+		p.Suffixes = append(p.Suffixes, strings.ToLower(item.Text))
+	}
 	if most, ok := f.Value.At("max_file_bytes"); ok {
 		var err error
 		if p.MaxFileBytes, err = most.Bytes(); err == nil && p.MaxFileBytes == 0 {

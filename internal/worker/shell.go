@@ -10,7 +10,6 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/visible"
-	"github.com/golem-forge/golem/sandbox"
 )
 
 // readShell reads the approval levels of commands, from the current keys or from llm-do's.
@@ -32,7 +31,7 @@ func (r *reader) readShell(top strictyaml.Node) {
 		r.imply("shell", old.Place, false)
 	}
 	if dir, ok := top.At("shell_cwd"); ok && dir.Kind == strictyaml.Scalar {
-		r.w.ShellDir = r.readShellDir(dir)
+		r.w.ShellDir = path.Clean("/" + dir.Text)
 	}
 	if !isRules && !isDefault {
 		return
@@ -52,15 +51,6 @@ func (r *reader) readShell(top strictyaml.Node) {
 		}
 	}
 	r.w.Shell = &layer
-}
-
-// readShellDir returns the virtual directory in which commands start.
-func (r *reader) readShellDir(n strictyaml.Node) string {
-	if !sandbox.ValidPath(n.Text) || path.IsAbs(n.Text) {
-		r.problems.Add(n, "shell_cwd: "+shown(n.Text), "write a directory relative to the program's, such as ./src; that is /src for the worker")
-		return ""
-	}
-	return path.Clean("/" + n.Text)
 }
 
 // readShellRule reads a rule for commands: a pattern with its approval level, or a ready-made

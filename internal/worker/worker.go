@@ -102,27 +102,32 @@ func (r *reader) readKeys(top strictyaml.Node, page page) {
 	}
 	top, _ = Schema().Respell(top)
 	top = r.normalize(top)
-	Schema().Check(top, &r.problems)
+	Schema().CheckAll(top, &r.problems)
 
 	r.readName(top)
 	w := r.w
-	w.Description = textOf(top, "description")
 	w.Prompt = r.readPrompt(top, page)
 	w.Mode = "single"
-	if mode := textOf(top, "mode"); mode != "" {
-		w.Mode = mode
+	w.Attachments = policy.Attachments{Max: defaultAttachments, Bytes: defaultAttachmentBytes}
+	top.Decode(map[string]any{
+		"description": &w.Description, "mode": &w.Mode,
+		"model": &w.Model, "compatible_models": &w.Models, "fallback_models": &w.Fallbacks,
+		"effort": &w.Answers.Effort, "temperature": &w.Answers.Temperature, "max_answer_tokens": &w.Answers.MaxTokens, "show_thinking": &w.Answers.ShowThinking,
+		"budget.turns": &w.Budget.Turns, "budget.tokens": &w.Budget.Tokens, "budget.cost": &w.Budget.Cost,
+		"instruction_files":                 &w.InstructionFiles,
+		"attachment_policy.max_attachments": &w.Attachments.Max, "attachment_policy.max_total_bytes": &w.Attachments.Bytes,
+		"attachment_policy.allowed_suffixes": &w.Attachments.Allowed, "attachment_policy.denied_suffixes": &w.Attachments.Denied,
+		"allow_empty_input": &w.AllowEmptyInput, "locked": &w.Locked, "output_schema": &w.OutputSchema, "max_context_tokens": &w.MaxContextTokens,
+	}, nil)
+	w.Attachments.Max = min(w.Attachments.Max, 1<<31-1)
+	for _, suffixes := range [][]string{w.Attachments.Allowed, w.Attachments.Denied} { // they match in any case
+		for i, s := range suffixes {
+			suffixes[i] = strings.ToLower(s)
+		}
 	}
-	w.Model = r.readModel(top)
-	w.Models = r.readModels(top)
-	w.Fallbacks = readFallbacks(r, top)
-	w.Answers = readAnswers(r, top)
-	w.Budget = readBudget(r, top)
-	w.InstructionFiles = readInstructionFiles(r, top)
-	w.Attachments = r.readAttachments(top)
-	w.AllowEmptyInput = isTrue(top, "allow_empty_input")
-	w.Locked = isTrue(top, "locked")
-	w.OutputSchema = r.readOutputSchema(top)
-	w.MaxContextTokens = r.readMaxContext(top)
+	if n := w.OutputSchema; n.Kind == strictyaml.Scalar || n.Kind == strictyaml.List {
+		r.problems.Add(n, "output_schema: "+n.Kind.String(), "it is a JSON schema, written as a map")
+	}
 
 	r.readSandbox(top)
 	r.readToolsets(top)
@@ -171,148 +176,4 @@ func isWorkerName(s string) bool {
 		}
 	}
 	return 0 < len(s) && len(s) <= 64
-}
-
-// readModel reads the model that the worker names. The key may be empty, as in llm-do.
-func (r *reader) readModel(top strictyaml.Node) strictyaml.Node {
-	n, ok := top.At("model")
-	vendor, name, whole := strings.Cut(n.Text, ":")
-	if ok && n.Kind == strictyaml.Scalar && (!whole || vendor == "" || name == "") {
-		r.problems.Add(n, "model: "+shown(n.Text), "write VENDOR:MODEL, such as anthropic:claude-sonnet-4-5")
-	}
-	return n
-}
-
-func (r *reader) readModels(top strictyaml.Node) []string {
-	n, _ := top.At("compatible_models")
-	for _, item := range n.Items {
-		if item.Kind == strictyaml.Scalar && strings.TrimSpace(item.Text) == "" {
-			r.problems.Add(item, "compatible_models: an empty name", "name a model, such as anthropic:*")
-		}
-	}
-	return n.Texts()
-}
-
-func readFallbacks(r *reader, top strictyaml.Node) []strictyaml.Node {
-	n, _ := top.At("fallback_models")
-	for _, item := range n.Items {
-		vendor, name, _ := strings.Cut(item.Text, ":")
-		if item.Kind == strictyaml.Scalar && (vendor == "" || name == "") {
-			r.problems.Add(item, "fallback_models: "+shown(item.Text), "write VENDOR:MODEL, such as openai:gpt-5-mini")
-		}
-	}
-	return n.Items
-}
-
-func readAnswers(r *reader, top strictyaml.Node) policy.Answers {
-	a := policy.Answers{Effort: textOf(top, "effort")}
-	if n, ok := top.At("temperature"); ok {
-		t, err := n.Number()
-		if err == nil && t > policy.MaxTemperature {
-			r.problems.Add(n, "temperature: "+shown(n.Text), "it is a number from 0 to 2")
-		}
-		a.Temperature = &t
-	}
-	if n, ok := top.At("max_answer_tokens"); ok {
-		most, err := n.Int()
-		if err == nil && most < policy.MinAnswerTokens {
-			r.problems.Add(n, "max_answer_tokens: "+shown(n.Text), "at least 256, so that an answer is of use")
-		}
-		a.MaxTokens = most
-	}
-	if n, ok := top.At("show_thinking"); ok {
-		show := n.Bool()
-		a.ShowThinking = &show
-	}
-	return a
-}
-
-// readBudget reads what the worker may use. Zero would mean no limit, so it is an error.
-func readBudget(r *reader, top strictyaml.Node) (l policy.Limits) {
-	n, _ := top.At("budget")
-	for _, f := range n.Fields {
-		amount, err := f.Value.Number()
-		if err != nil { // the schema has reported it
-			continue
-		}
-		if amount <= 0 || amount > 1e12 {
-			r.problems.Add(f.Value, "budget."+f.Key.Text+": "+shown(f.Value.Text), "a number above 0; leave the key out for no limit")
-			continue
-		}
-		switch f.Key.Text {
-		case "turns":
-			l.Turns = int64(amount)
-		case "tokens":
-			l.Tokens = int64(amount)
-		case "cost":
-			l.Cost = amount
-		}
-	}
-	return l
-}
-
-func readInstructionFiles(r *reader, top strictyaml.Node) []string {
-	n, _ := top.At("instruction_files")
-	for _, item := range n.Items {
-		if item.Kind == strictyaml.Scalar && (strings.ContainsAny(item.Text, "/\\\x00") || strings.HasPrefix(item.Text, ".") || strings.TrimSpace(item.Text) == "") {
-			r.problems.Add(item, "instruction_files: "+shown(item.Text), "write the name of a file without a directory, such as AGENTS.md")
-		}
-	}
-	return n.Texts()
-}
-
-func (r *reader) readAttachments(top strictyaml.Node) policy.Attachments {
-	a := policy.Attachments{Max: defaultAttachments, Bytes: defaultAttachmentBytes}
-	n, _ := top.At("attachment_policy")
-	if most, ok := n.At("max_attachments"); ok {
-		if count, err := most.Int(); err == nil {
-			a.Max = int(min(count, 1<<31-1))
-		}
-	}
-	if most, ok := n.At("max_total_bytes"); ok {
-		if bytes, err := most.Bytes(); err == nil {
-			a.Bytes = bytes
-		}
-	}
-	a.Allowed = r.readSuffixes(n, "attachment_policy.", "allowed_suffixes")
-	a.Denied = r.readSuffixes(n, "attachment_policy.", "denied_suffixes")
-	return a
-}
-
-// readSuffixes reads suffixes of file names and returns them in lower case. They match in any
-// case.
-func (r *reader) readSuffixes(n strictyaml.Node, above, key string) []string {
-	list, _ := n.At(key)
-	var suffixes []string
-	for _, item := range list.Items {
-		if item.Kind != strictyaml.Scalar {
-			continue
-		}
-		if len(item.Text) < 2 || item.Text[0] != '.' || strings.ContainsAny(item.Text, "/\x00") {
-			r.problems.Add(item, above+key+": "+shown(item.Text), "a suffix is a dot and more, such as .md or .tar.gz")
-			continue
-		}
-		suffixes = append(suffixes, strings.ToLower(item.Text))
-	}
-	return suffixes
-}
-
-func (r *reader) readOutputSchema(top strictyaml.Node) strictyaml.Node {
-	n, ok := top.At("output_schema")
-	if ok && n.Kind != strictyaml.Map && n.Kind != strictyaml.Null {
-		r.problems.Add(n, "output_schema: "+n.Kind.String(), "it is a JSON schema, written as a map")
-	}
-	return n
-}
-
-func (r *reader) readMaxContext(top strictyaml.Node) int64 {
-	n, ok := top.At("max_context_tokens")
-	if !ok {
-		return 0
-	}
-	tokens, err := n.Int()
-	if err == nil && tokens == 0 {
-		r.problems.Add(n, "max_context_tokens: 0", "leave it out for no limit, or give a number above zero")
-	}
-	return tokens
 }
