@@ -167,11 +167,8 @@ func (r *reader) readCase(root, n strictyaml.Node) Case {
 		value, _ := root.At(key)
 		return value
 	}
-	text := func(key string) string {
-		value, _ := n.At(key)
-		return value.Text
-	}
-	c := Case{Name: text("name"), Place: n.Place, Entry: at("entry").Text, Model: at("model").Text, Input: text("input")}
+	c := Case{Place: n.Place, Entry: at("entry").Text, Model: at("model").Text}
+	n.Decode(map[string]any{"name": &c.Name, "input": &c.Input}, nil)
 	if c.Name == "" || strings.TrimSpace(c.Name) != c.Name {
 		r.problems.Add(n, "a case without a name", "give it one: {name: adds-a-note, …}; --json and golem eval FILE NAME use it")
 	}
@@ -180,7 +177,7 @@ func (r *reader) readCase(root, n strictyaml.Node) Case {
 	} else {
 		c.Approve.All = approve.Bool()
 	}
-	c.Budget = readBudget(at("budget"))
+	at("budget").Decode(map[string]any{"turns": &c.Budget.Turns, "tokens": &c.Budget.Tokens, "cost": &c.Budget.Cost, "time": &c.Budget.Budget}, nil)
 	if kind, file, ok := strings.Cut(c.Model, ":"); ok && (kind == "scripted" || kind == "replay") && !filepath.IsAbs(file) {
 		c.Model = kind + ":" + filepath.Join(r.dir, filepath.FromSlash(file))
 	}
@@ -219,18 +216,6 @@ func (r *reader) inside(name string) (string, error) {
 	return real, nil
 }
 
-func readBudget(n strictyaml.Node) (l policy.Limits) {
-	at := func(key string) strictyaml.Node {
-		value, _ := n.At(key)
-		return value
-	}
-	l.Turns, _ = at("turns").Int() // the schema was checked; a missing key is no limit
-	l.Tokens, _ = at("tokens").Int()
-	l.Cost, _ = at("cost").Number()
-	l.Budget, _ = at("time").Duration()
-	return l
-}
-
 func (r *reader) readExpect(n strictyaml.Node) Expect {
 	patterns := func(n strictyaml.Node, key string) []*regexp.Regexp {
 		value, ok := n.At(key)
@@ -252,12 +237,8 @@ func (r *reader) readExpect(n strictyaml.Node) Expect {
 		}
 		return list
 	}
-	texts := func(key string) []string {
-		value, _ := n.At(key)
-		return value.Texts()
-	}
-	e := Expect{End: run.Finished, Answer: patterns(n, "answer"), NotAnswer: patterns(n, "answer_lacks"),
-		Unchanged: texts("unchanged"), Called: texts("called"), Refused: texts("refused"), NotCalled: texts("not_called")}
+	e := Expect{End: run.Finished, Answer: patterns(n, "answer"), NotAnswer: patterns(n, "answer_lacks")}
+	n.Decode(map[string]any{"unchanged": &e.Unchanged, "called": &e.Called, "refused": &e.Refused, "not_called": &e.NotCalled}, nil)
 	if end, ok := n.At("end"); ok {
 		e.End = run.End(end.Text)
 	}
@@ -267,11 +248,7 @@ func (r *reader) readExpect(n strictyaml.Node) Expect {
 	files, _ := n.At("files")
 	for _, item := range files.Items {
 		f := ExpectedFile{Path: item.Text, Has: patterns(item, "has"), Lacks: patterns(item, "lacks")}
-		if item.Kind == strictyaml.Map {
-			path, _ := item.At("path")
-			deleted, _ := item.At("deleted")
-			f.Path, f.Deleted = path.Text, deleted.Bool()
-		}
+		item.Decode(map[string]any{"path": &f.Path, "deleted": &f.Deleted}, nil)
 		switch {
 		case !strings.HasPrefix(f.Path, "/"):
 			r.problems.Add(item, "files: "+sandbox.Shown(f.Path)+" is no path of a worker's file", "write it as workers see it, such as /notes/ideas.md")

@@ -104,12 +104,7 @@ func own(name string, root strictyaml.Node, builtIn func(string) (Profile, bool)
 		}
 		p.Name = name
 	}
-	if n, ok := root.At("description"); ok {
-		p.About = n.Text
-	}
-	if n, ok := root.At("network"); ok {
-		p.Net = n.Bool()
-	}
+	root.Decode(map[string]any{"description": &p.About, "network": &p.Net}, nil)
 	p.Programs = texts(checkProgram, "programs")
 	p.Copies = slices.Concat(p.Copies, texts(checkHomePath, "files"))
 	p.Hosts = slices.Concat(p.Hosts, texts(checkHost, "hosts"))
@@ -191,11 +186,8 @@ func readLines(root strictyaml.Node, problems *strictyaml.Problems) []Line {
 	list, _ := root.At("lines")
 	var lines []Line
 	for _, item := range list.Items {
-		text := func(key string) string {
-			n, _ := item.At(key)
-			return n.Text
-		}
-		l := Line{File: text("file"), Section: text("section"), Key: text("key"), Value: text("value")}
+		var l Line
+		item.Decode(map[string]any{"file": &l.File, "section": &l.Section, "key": &l.Key, "value": &l.Value}, nil)
 		if checkHomePath(l.File) != "" || l.Key == "" || l.Value == "" || strings.ContainsAny(l.Section+l.Key+l.Value, "\r\n") {
 			problems.Add(item, "lines: not a setting", "write {file: .config/tool.toml, key: NAME, value: VALUE}")
 		}
@@ -259,11 +251,10 @@ func (k *Key) readSource(text string) (hint string) {
 
 // readKey reads everything about a credential except its source.
 func readKey(item strictyaml.Node, problems *strictyaml.Problems) Key {
+	var k Key
 	header, _ := item.At("header")
 	hosts, _ := item.At("hosts")
-	name, _ := item.At("name")
-	shared, _ := item.At("shared")
-	k := Key{Name: name.Text, Header: header.Text, Hosts: hosts.Texts(), Shared: shared.Bool()}
+	item.Decode(map[string]any{"name": &k.Name, "header": &k.Header, "hosts": &k.Hosts, "shared": &k.Shared, "env": &k.As, "base_url": &k.Server}, nil)
 	if why := secret.CheckHeader(header.Text); why != "" {
 		problems.Add(orNode(header, item), outsideLabel+".header: "+why, `write one such as "Authorization: Bearer ${value}"`)
 	}
@@ -276,14 +267,9 @@ func readKey(item strictyaml.Node, problems *strictyaml.Problems) Key {
 	if len(k.Hosts) == 0 {
 		problems.Add(item, outsideLabel+" has no hosts", "name the hosts that get the credential: hosts: [api.example.com]")
 	}
-	for _, v := range []struct {
-		name string
-		to   *string
-	}{{"env", &k.As}, {"base_url", &k.Server}} {
-		if n, ok := item.At(v.name); ok {
-			if *v.to = n.Text; checkName(n.Text) != "" {
-				problems.Add(n, outsideLabel+"."+v.name+": "+sandbox.Shown(n.Text), checkName(n.Text))
-			}
+	for _, name := range []string{"env", "base_url"} {
+		if n, ok := item.At(name); ok && checkName(n.Text) != "" {
+			problems.Add(n, outsideLabel+"."+name+": "+sandbox.Shown(n.Text), checkName(n.Text))
 		}
 	}
 	return k

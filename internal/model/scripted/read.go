@@ -123,9 +123,9 @@ func (r *reader) turn(n strictyaml.Node) turn {
 		}
 		t.fail = &model.Error{Class: model.Class(fail.Text), Model: r.name, What: fmt.Sprintf("%s:%d: the script fails here", fail.Place.Source, fail.Place.Line)}
 	}
-	wait, _ := n.At("wait")
-	t.wait, _ = wait.Duration()
 	t.answer = model.Answer{Model: r.name, Stop: model.Done}
+	used := &t.answer.Usage
+	n.Decode(map[string]any{"wait": &t.wait, "usage.input": &used.Input, "usage.output": &used.Output, "usage.cache_read": &used.CacheRead, "usage.cache_write": &used.CacheWrite}, nil)
 	if thinking := text("thinking"); thinking != "" {
 		t.answer.Parts = append(t.answer.Parts, model.Part{Thinking: &model.Thinking{Text: thinking}})
 	}
@@ -143,15 +143,6 @@ func (r *reader) turn(n strictyaml.Node) turn {
 	if t.answer.Stop == model.Calls && len(calls.Items) == 0 {
 		stop, _ := n.At("stop")
 		r.problems.Add(stop, "stop: calls, and there are none", "add calls, or leave stop out")
-	}
-	if usage, ok := n.At("usage"); ok {
-		for key, count := range map[string]*int64{
-			"input": &t.answer.Usage.Input, "output": &t.answer.Usage.Output,
-			"cache_read": &t.answer.Usage.CacheRead, "cache_write": &t.answer.Usage.CacheWrite,
-		} {
-			value, _ := usage.At(key)
-			*count, _ = value.Int()
-		}
 	}
 	return t
 }
