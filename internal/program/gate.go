@@ -214,7 +214,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	if v.Undo {
 		rec.Session = p.Storage.Sessions.UndoSession(undo.OpenStore(p.Storage.Sessions.State))
 	}
-	journal, err := rec.OpenJournal(slices.Concat(v.Secrets, p.foreign().Secrets(p.options.Environ), remoteSecrets(p)))
+	journal, err := rec.OpenJournal(append(p.foreignSecrets(), v.Secrets...))
 	if err != nil {
 		return nil, errors.Join(err, rec.Close())
 	}
@@ -228,33 +228,41 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	closed := func(err error) (*Gate, error) { return nil, errors.Join(err, journal.Close(), rec.Close()) }
 	done := new(records.DoneCalls)
 	gate.Journal = records.GateJournal{Journal: journal, Sign: writers.Signer(), Done: done}
-	desk := &approval.Approver{Mode: approval.Mode(p.Project.Approval), ModeIsFlag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), ApproveReads: v.ApproveReads, Store: rec.Approvals,
-		Asker: v.Asker, PendingAsker: v.Beside, Policy: p.Storage.Policy, UnseenOff: p.Storage.UnseenOff}
-	if desk.Now, err = audit.MonotonicClock(rec.Folder, p.options.Now); err != nil {
+	approver, err := p.newApprover(v, rec, work.Session)
+	if err != nil {
 		return closed(err)
 	}
-	if work.Session != nil {
-		desk.HostSession = work.Session.ID
-	}
-	if (v.Beside != nil || v.Run) && work.Session != nil { // agents and runs in several sessions may ask at the same time
-		desk.Session = work.Session.ID
-	}
-	gate.Approver = desk
-	gate.Undo = session.UndoRecorder{Store: undo.OpenStore(p.Storage.Sessions.State), Files: files, Now: p.options.Now}
-	gate.Enter = work.Enter()
+	gate.Approver, gate.Enter = approver, work.Enter()
 	d := &Gate{Gate: gate, program: p, allFiles: files, work: work, records: rec, journal: journal, writers: writers, done: done, exec: v.Exec, called: v.Tools, once: v.SingleCall, untrusted: v.Untrusted, opened: p.options.Now(), clipboard: v.Clipboard, onOutput: v.OnOutput, step: step,
 		Session: work.Session, Notes: work.Notes, StartNotes: append(work.StartNotes, network.PresetNotes(p.presets)...)}
-	d.networks = network.New(network.Options{Project: p.Project, Environ: p.options.Environ, HostEnviron: p.hostEnv().Safe, Secret: p.options.Secret, Journal: d.Journal, Approver: desk, Process: rec.Process, Now: p.options.Now, MayBePrivate: mayBePrivate(p)})
+	d.networks = network.New(network.Options{Project: p.Project, Environ: p.options.Environ, HostEnviron: p.hostEnv().Safe, Secret: p.options.Secret, Journal: d.Journal, Approver: approver, Process: rec.Process, Now: p.options.Now, MayBePrivate: mayBePrivate(p)})
 	if work.Session != nil {
 		d.networks.Session = work.Session.ID
 	}
 	if v.Exec != nil { // the program has the terminal
-		d.networks.Approver = desk.WithAsker(v.HostAsker)
+		d.networks.Approver = approver.WithAsker(v.HostAsker)
+	}
+	if d.calls("filesystem") { // other tools save nothing
+		d.Undo = session.UndoRecorder{Store: undo.OpenStore(p.Storage.Sessions.State), Files: files, Now: p.options.Now}
 	}
 	if d.Gate, _, _, err = d.newGate(step, gate.Grant, gate.Workers, false); err != nil {
 		return closed(err)
 	}
 	return d, nil
+}
+
+// newApprover returns the approver of a gate, whose session may be nil.
+func (p *Program) newApprover(v GateOptions, rec *records.Records, s *session.Session) (*approval.Approver, error) {
+	now, err := audit.MonotonicClock(rec.Folder, p.options.Now)
+	a := &approval.Approver{Mode: approval.Mode(p.Project.Approval), ModeIsFlag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), ApproveReads: v.ApproveReads, Store: rec.Approvals,
+		Asker: v.Asker, PendingAsker: v.Beside, Policy: p.Storage.Policy, UnseenOff: p.Storage.UnseenOff, Now: now}
+	if s != nil {
+		a.HostSession = s.ID
+	}
+	if (v.Beside != nil || v.Run) && s != nil { // agents and runs in several sessions may ask at the same time
+		a.Session = s.ID
+	}
+	return a, err
 }
 
 // newGate returns the gate of one worker, with the journal, the approver and the session

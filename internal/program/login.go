@@ -63,8 +63,12 @@ func keepLogin(p *Program, l foreign.Login) error {
 	return p.options.KeepLogin(foreign.LoginName(l.URL), string(text))
 }
 
-// remoteSecrets returns the secrets of the user that servers over HTTP get.
-func remoteSecrets(p *Program) (values []string) {
+// foreignSecrets returns the secrets of the user that programs and servers of workers get.
+func (p *Program) foreignSecrets() (values []string) {
+	if len(p.Workers) == 0 {
+		return nil
+	}
+	values = p.foreign().Secrets(p.options.Environ)
 	for _, w := range p.Workers {
 		for _, s := range w.Servers {
 			if s.Remote == nil {

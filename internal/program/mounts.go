@@ -6,6 +6,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/inventory"
+	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/undo"
 	"github.com/golem-forge/golem/internal/visible"
@@ -16,7 +17,8 @@ import (
 // options as an overlay.
 func MountsFromFlags(o Options, given []*explain.Mount) ([]session.Mount, error) {
 	if len(given) == 0 {
-		given = []*explain.Mount{{Source: sandbox.Host(o.Dir), Target: "/", Access: sandbox.ReadWrite, Overlay: true}}
+		source, err := filepath.Abs(o.Dir)
+		return []session.Mount{{Source: source, Target: "/", Mode: project.Overlay}}, err
 	}
 	var list []session.Mount
 	for _, g := range given {

@@ -132,6 +132,10 @@ func Load(o Options) (*Program, error) {
 	if len(p.Workers) == 0 && file != "" && p.complete {
 		problems = append(problems, worker.FindUnread(root, paths)...)
 	}
+	if file == "" && len(p.Workers) == 0 && len(o.Settings) == 0 && o.Entry == "" { // there is no program to check
+		p.bindStorage()
+		return p, problems.Err()
+	}
 	var missing strictyaml.Problems
 	p.toolFiles, missing = trust.ReadToolFiles(root, p.Workers)
 	problems = append(problems, missing...)

@@ -98,6 +98,14 @@ func (l *Look) Review(names []string, diffs bool) (*Review, error) {
 }
 
 func (l *Look) review(names []string, diffs bool, report func(done, total int)) (*Review, error) {
+	r := &Review{Unfit: l.unfit, Others: l.overlays.OtherTargets(), Refs: l.session.HasCommits()}
+	standing := l.changes
+	if len(names) == 0 {
+		r.Files = make([]FileChange, 0, len(standing))
+	}
+	if len(names) == 0 && len(standing) == 0 {
+		return r, nil
+	}
 	files, err := l.store.Project.Sandbox(explain.ProbeMount)
 	if err != nil {
 		return nil, err
@@ -108,13 +116,10 @@ func (l *Look) review(names []string, diffs bool, report func(done, total int)) 
 			return nil, err
 		}
 	}
-	k, standing := l.overlays, l.changes
-	texts := transaction.OpenTexts(k)
+	texts := transaction.OpenTexts(l.overlays)
 	defer texts.Close()
-	r := &Review{Unfit: l.unfit, Others: k.OtherTargets(), Refs: l.session.HasCommits()}
 	var flags review.Collector
 	if len(names) == 0 {
-		r.Files = make([]FileChange, 0, len(standing))
 		flags.Grow(len(standing))
 	}
 	ofGit := repositoriesAmong(files, standing)
