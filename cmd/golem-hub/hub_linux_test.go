@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/hub"
-	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/job"
 )
 
 // check compares the jobs with what reached the sink: nothing is lost, and nothing twice.
@@ -409,7 +409,7 @@ func (w *work) checkPruned(old, kept []string) {
 		for _, list := range []string{j.Files, j.Checkpoint} {
 			text, err := w.maker.Get(t.Context(), hub.Part{Job: id, Hash: list})
 			must(t, err)
-			var files program.Snapshot
+			var files job.Snapshot
 			must(t, json.Unmarshal(text, &files))
 			for _, e := range append(files.Program, files.State...) {
 				if e.Size == 0 {

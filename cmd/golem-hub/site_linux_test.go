@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/hub"
+	"github.com/golem-forge/golem/internal/job"
 	"github.com/golem-forge/golem/internal/parcel"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/tool"
@@ -399,7 +400,7 @@ func (w *work) prepare(ctx context.Context, id, more string) (hub.Signed, error)
 		hash := hex.EncodeToString(sum[:])
 		return hash, w.maker.Put(ctx, hub.Part{Hash: hash, Size: int64(len(data))}, bytes.NewReader(data))
 	}
-	snapshot := program.Snapshot{}
+	snapshot := job.Snapshot{}
 	for _, e := range w.common {
 		if snapshot.Program = append(snapshot.Program, e); e.Name != "in" {
 			continue

@@ -10,6 +10,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/hub"
 	"github.com/golem-forge/golem/internal/hub/node"
+	"github.com/golem-forge/golem/internal/job"
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/model/models"
 	"github.com/golem-forge/golem/internal/network"
@@ -31,10 +32,10 @@ func skewedNode() {
 	fail(err)
 	client, err := hub.Connect(context.Background(), creds, hub.Options{})
 	fail(err)
-	limits := &program.JobLimits{}
+	limits := &job.Limits{}
 	fail(limits.ParseReach("all"))
 	fail(node.Run(context.Background(), node.Options{Client: client, Dir: os.Args[2], Slots: 1, Hold: 100 * time.Millisecond, Now: now, Tell: func(text string) { fmt.Println(text) },
-		Program: program.Options{StateHome: os.Args[2], Environ: os.Environ(), Job: limits, Now: now},
+		Program: program.Options{StateHome: os.Args[2], Environ: os.Environ(), Now: now}, Limits: limits,
 		OpenModel: func(p *program.Program, name string, _ *network.OwnRequests) (model.Model, string, func() error, error) {
 			m, err := models.Open(models.Options{Spec: name, Env: os.LookupEnv, Read: func(file string) ([]byte, error) {
 				return os.ReadFile(filepath.Join(string(p.Root()), file))

@@ -19,7 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/golem-forge/golem/internal/hub"
-	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/job"
 )
 
 // A deskHub is a hub with a node, both real processes, for a user of the desk.
@@ -287,7 +287,7 @@ func journalOf(t *testing.T, c *hub.Client, id string) string {
 		}
 		return data
 	}
-	var s program.Snapshot
+	var s job.Snapshot
 	if err := json.Unmarshal(get(j.Checkpoint), &s); err != nil {
 		t.Fatal(err)
 	}

@@ -95,13 +95,14 @@ var layers = []layer{
 	{"internal/choice", 7, "the hunks and files that the user chooses among the changes of a session"},
 	{"internal/storage", 7, "what golem keeps for a program: sessions, runs, approvals, journal; list, find, remove, measure"},
 	{"internal/program", 8, "opens a project and connects its parts"},
-	{"internal/hub/node", 9, "does the jobs of a hub on this machine"},
-	{"internal/evaluation", 9, "runs the cases of a program and compares the runs with what the user expects"},
-	{"internal/inbox", 9, "collects what waits for the user, for every front"},
-	{"internal/front/*", 10, "the ways in: command line, MCP server, browser"},
-	{"cmd/golem", 11, "main"},
-	{"cmd/golem-hub", 11, "main of golem-hub"},
-	{"internal/checks", 12, "checks the architecture, the documents and the releases; it has only tests"},
+	{"internal/job", 9, "snapshots of programs for other machines, their limits there, and their results"},
+	{"internal/hub/node", 10, "does the jobs of a hub on this machine"},
+	{"internal/evaluation", 10, "runs the cases of a program and compares the runs with what the user expects"},
+	{"internal/inbox", 10, "collects what waits for the user, for every front"},
+	{"internal/front/*", 11, "the ways in: command line, MCP server, browser"},
+	{"cmd/golem", 12, "main"},
+	{"cmd/golem-hub", 12, "main of golem-hub"},
+	{"internal/checks", 13, "checks the architecture, the documents and the releases; it has only tests"},
 }
 
 // sideways lists the imports within one layer that are allowed.

@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/golem-forge/golem/internal/hub"
+	"github.com/golem-forge/golem/internal/job"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -31,7 +32,7 @@ func FetchJob(ctx context.Context, c *hub.Client, p *program.Program, id string)
 		return one, err
 	}
 	one.Job = j.ID
-	one.Session, one.Dropped, err = program.ReceiveJob(ctx, p, r, func(ctx context.Context, hash string) (io.ReadCloser, error) {
+	one.Session, one.Dropped, err = job.Receive(ctx, p, r, func(ctx context.Context, hash string) (io.ReadCloser, error) {
 		data, err := c.Get(ctx, hub.Part{Job: j.ID, Hash: hash})
 		return io.NopCloser(bytes.NewReader(data)), err
 	})
@@ -42,7 +43,7 @@ func FetchJob(ctx context.Context, c *hub.Client, p *program.Program, id string)
 }
 
 // readResult reads which files a job has made.
-func readResult(ctx context.Context, c *hub.Client, j hub.Job) (r program.JobResult, err error) {
+func readResult(ctx context.Context, c *hub.Client, j hub.Job) (r job.Result, err error) {
 	spec, err := hub.OpenSpec(j.Spec)
 	switch {
 	case err != nil:
@@ -57,7 +58,7 @@ func readResult(ctx context.Context, c *hub.Client, j hub.Job) (r program.JobRes
 	r.Source = "job " + j.ID
 	for _, part := range []struct {
 		hash string
-		into *program.Snapshot
+		into *job.Snapshot
 	}{{j.Files, &r.Begin}, {j.Checkpoint, &r.End}} {
 		text, err := c.Get(ctx, hub.Part{Job: j.ID, Hash: part.hash})
 		if err != nil {

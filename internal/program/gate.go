@@ -151,7 +151,7 @@ func (p *Program) ServerNotes(worker string) ([]string, error) {
 func (p *Program) unlistTools(tools []tool.Tool) []tool.Tool {
 	noHost := p.Project.Network.IsEmpty() && p.Project.Fetch.IsEmpty()
 	for i, t := range tools {
-		if t.Toolset == "changes" && t.Name != "undo" && !asksOverlay(p) || t.Toolset == "git" && len(p.targets().List()) == 0 || t.Name == "api_send" && len(p.Project.Endpoints) == 0 || t.Toolset == "web" && noHost {
+		if t.Toolset == "changes" && t.Name != "undo" && !asksOverlay(p) || t.Toolset == "git" && len(p.Targets().List()) == 0 || t.Name == "api_send" && len(p.Project.Endpoints) == 0 || t.Toolset == "web" && noHost {
 			tools[i].Unlisted = true
 		}
 	}
@@ -235,7 +235,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	gate.Approver, gate.Enter = approver, work.Enter()
 	d := &Gate{Gate: gate, program: p, allFiles: files, work: work, records: rec, journal: journal, writers: writers, done: done, exec: v.Exec, called: v.Tools, once: v.SingleCall, untrusted: v.Untrusted, opened: p.options.Now(), clipboard: v.Clipboard, onOutput: v.OnOutput, step: step,
 		Session: work.Session, Notes: work.Notes, StartNotes: append(work.StartNotes, network.PresetNotes(p.presets)...)}
-	d.networks = network.New(network.Options{Project: p.Project, Environ: p.options.Environ, HostEnviron: p.hostEnv().Safe, Secret: p.options.Secret, Journal: d.Journal, Approver: approver, Process: rec.Process, Now: p.options.Now, MayBePrivate: mayBePrivate(p)})
+	d.networks = network.New(network.Options{Project: p.Project, Environ: p.options.Environ, HostEnviron: p.hostEnv().Safe, Secret: p.options.Secret, Journal: d.Journal, Approver: approver, Process: rec.Process, Now: p.options.Now, MayBePrivate: p.options.Job})
 	if work.Session != nil {
 		d.networks.Session = work.Session.ID
 	}

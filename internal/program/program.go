@@ -41,11 +41,11 @@ type Options struct {
 	Login     func(name string) (string, error) // returns a login of the user at an MCP server, or keyring.ErrNotFound; nil for none
 	KeepLogin func(name, value string) error    // stores such a login; nil if golem may not
 	Settings  []project.Setting
-	Hosts     []policy.HostRule // that the user adds to the hosts of the program
-	Presets   []string          // sets of hosts that the user adds
-	Agent     project.Agent     // the program that the user runs, if it has a profile
-	Trust     string            // the hash of content that the user trusts for this call
-	Job       *JobLimits        // the program is somebody else's job, which may use only this of the machine; nil for the user's own
+	Hosts     []policy.HostRule      // that the user adds to the hosts of the program
+	Presets   []string               // sets of hosts that the user adds
+	Agent     project.Agent          // the program that the user runs, if it has a profile
+	Trust     string                 // the hash of content that the user trusts for this call
+	Job       func(host string) bool // the hosts that may have a private address, if the program is somebody else's job; nil for the user's own
 	Now       func() time.Time
 	OnRecover func(session.Recovery) // see session.Store; nil for none
 
@@ -155,11 +155,11 @@ func Load(o Options) (*Program, error) {
 		}
 	}
 	if p.Project != nil {
-		p.targets().ProtectAll()
-		p.targets().ProtectWorkers()
+		p.Targets().ProtectAll()
+		p.Targets().ProtectWorkers()
 		problems = append(problems, p.calls().Lint()...)
 		problems = append(problems, p.foreign().Lint()...)
-		problems = append(problems, p.targets().Lint()...)
+		problems = append(problems, p.Targets().Lint()...)
 	}
 	p.bindStorage()
 	return p, problems.Err()

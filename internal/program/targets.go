@@ -19,8 +19,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// targets returns the repositories that the user pushes results to.
-func (p *Program) targets() target.Targets {
+// Targets returns the repositories that the user pushes results to.
+func (p *Program) Targets() target.Targets {
 	return target.Targets{Project: p.Project, Workers: p.Workers, Entry: p.Entry, Root: p.root, Home: p.options.Home}
 }
 
@@ -91,7 +91,7 @@ func HeldBack(ctx context.Context, p *Program, id string) (by []string, files in
 
 // newDesk returns the clearance desk of a program for a worker, nil for none.
 func newDesk(p *Program, r *records.Records, w *worker.Worker) *target.Desk {
-	return &target.Desk{Targets: p.targets(), Env: p.hostEnv(), State: p.Storage.Sessions.State, Folder: r.Folder, Worker: w, Scan: scannerOptions(p, r.Folder)}
+	return &target.Desk{Targets: p.Targets(), Env: p.hostEnv(), State: p.Storage.Sessions.State, Folder: r.Folder, Worker: w, Scan: scannerOptions(p, r.Folder)}
 }
 
 // gitTools returns the git tools of a worker for a gate, and what is closed after use.
@@ -100,7 +100,7 @@ func (d *Gate) gitTools(step *calltree.Step, g tool.Gate, tracker *taint.Tracker
 	if step != nil {
 		w = step.Worker
 	}
-	s = d.program.targets().GitTools(w)
+	s = d.program.Targets().GitTools(w)
 	c := newDesk(d.program, d.records, w)
 	requests := d.networks.OwnRequests("git_push", "an approved push", g.Workers)
 	c.Web = requests

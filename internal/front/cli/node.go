@@ -18,6 +18,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/hub"
 	"github.com/golem-forge/golem/internal/hub/node"
+	"github.com/golem-forge/golem/internal/job"
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/model/models"
 	"github.com/golem-forge/golem/internal/model/prices"
@@ -56,7 +57,7 @@ at once.`,
 	f := addHubFlags(cmd)
 	o := node.Options{Price: prices.Cost, Now: time.Now}
 	var labels, passed, reach []string
-	limits := &program.JobLimits{}
+	limits := &job.Limits{}
 	cmd.Flags().IntVar(&o.Slots, "slots", max(1, runtime.NumCPU()/2), "how many jobs to do at once")
 	cmd.Flags().StringSliceVar(&labels, "label", nil, "what this machine offers, such as gpu; jobs can demand labels")
 	cmd.Flags().DurationVar(&o.Hold, "hold", 30*time.Second, "how long a job that waits for an approval keeps its slot")
@@ -86,7 +87,7 @@ at once.`,
 		if o.Dir, err = filepath.Abs(o.Dir); err != nil {
 			return err
 		}
-		o.Program.Environ, o.Program.Secret, o.Program.Job = jobEnvironment(os.Environ(), passed), passedSecret(passed), limits
+		o.Program.Environ, o.Program.Secret, o.Limits = jobEnvironment(os.Environ(), passed), passedSecret(passed), limits
 		o.Version = version.Release
 		o.Secrets, o.OpenModel = secrets(os.Environ()), jobModels(limits)
 		tell := newTeller(cmd.ErrOrStderr())
@@ -153,7 +154,7 @@ func passedSecret(passed []string) func(name string) (string, error) {
 
 // jobModels returns the function that opens the models of jobs. A job can name the variable of
 // a key only if the user passes it: its project file also names the server that gets the key.
-func jobModels(limits *program.JobLimits) func(*program.Program, string, *network.OwnRequests) (model.Model, string, func() error, error) {
+func jobModels(limits *job.Limits) func(*program.Program, string, *network.OwnRequests) (model.Model, string, func() error, error) {
 	return func(p *program.Program, name string, requests *network.OwnRequests) (model.Model, string, func() error, error) {
 		if key := p.Project.ModelServer.Key; key != "" && !slices.Contains(limits.Names, key) {
 			return nil, name, func() error { return nil }, usagef("this node does not pass the key %s to jobs; golem node --pass %s does", sandbox.Shown(key), sandbox.Shown(key))

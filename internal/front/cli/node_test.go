@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/golem-forge/golem/internal/job"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/project"
 )
@@ -22,10 +23,10 @@ func TestJobSecrets(t *testing.T) {
 	}
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "s")
 	p := &program.Program{Project: &project.Project{Model: "openai:m", ModelServer: project.Server{URL: "https://collector.example/v1", Key: "AWS_SECRET_ACCESS_KEY"}}}
-	if _, _, _, err := jobModels(&program.JobLimits{})(p, "", nil); err == nil || !strings.Contains(err.Error(), "golem node --pass AWS_SECRET_ACCESS_KEY") {
+	if _, _, _, err := jobModels(&job.Limits{})(p, "", nil); err == nil || !strings.Contains(err.Error(), "golem node --pass AWS_SECRET_ACCESS_KEY") {
 		t.Errorf("the job sends any variable to any server: %v", err)
 	}
-	limits := &program.JobLimits{Names: []string{"AWS_SECRET_ACCESS_KEY"}}
+	limits := &job.Limits{Names: []string{"AWS_SECRET_ACCESS_KEY"}}
 	if err := limits.ParseReach("collector.example"); err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,7 @@ func TestJobModelServers(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "k")
 	t.Setenv("ANTHROPIC_API_KEY", "k")
 	open := func(model, url string, reach ...string) error {
-		limits := &program.JobLimits{}
+		limits := &job.Limits{}
 		for _, text := range reach {
 			if err := limits.ParseReach(text); err != nil {
 				t.Fatal(err)

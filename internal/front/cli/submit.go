@@ -19,6 +19,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/hub"
 	"github.com/golem-forge/golem/internal/inbox"
+	"github.com/golem-forge/golem/internal/job"
 	"github.com/golem-forge/golem/internal/parcel"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/visible"
@@ -241,7 +242,7 @@ func (f *submitFlags) findApprovers(ctx context.Context, c *hub.Client) (keys []
 func sendProgram(cmd *cobra.Command, c *hub.Client, p *program.Program, models []string) (string, error) {
 	status := beginStatus(cmd.ErrOrStderr(), "reading the program")
 	defer func() { status.end() }()
-	hashing, err := program.NewSnapshotter(p, nil, nil)
+	hashing, err := job.NewSnapshotter(p, nil, nil)
 	if err != nil {
 		return "", err
 	}
@@ -273,7 +274,7 @@ func sendProgram(cmd *cobra.Command, c *hub.Client, p *program.Program, models [
 	}
 	if len(lacking) > 0 {
 		status = beginStatus(cmd.ErrOrStderr(), "sending the program")
-		sending, err := program.NewSnapshotter(p, func(ctx context.Context, hash string, size int64, content io.Reader) error {
+		sending, err := job.NewSnapshotter(p, func(ctx context.Context, hash string, size int64, content io.Reader) error {
 			return c.Put(ctx, hub.Part{Hash: hash, Size: size}, readerFunc(func(b []byte) (int, error) {
 				n, err := content.Read(b)
 				sent += int64(n)

@@ -17,6 +17,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/hub"
+	"github.com/golem-forge/golem/internal/job"
 	"github.com/golem-forge/golem/internal/network"
 	"github.com/golem-forge/golem/internal/parcel"
 	"github.com/golem-forge/golem/internal/program"
@@ -32,7 +33,7 @@ type attempt struct {
 	dir  string
 
 	program  *program.Program
-	shot     *program.Snapshotter
+	shot     *job.Snapshotter
 	known    map[string]bool   // contents that the hub has
 	toolsets map[string]string // of golem's own tools, by their names
 	doubt    *hub.Doubt        // the call that an earlier attempt began
@@ -128,7 +129,7 @@ func (a *attempt) result(o run.Outcome, why string) hub.Result {
 }
 
 // hashesOf returns the hashes of all files of a snapshot.
-func hashesOf(s program.Snapshot) map[string]bool {
+func hashesOf(s job.Snapshot) map[string]bool {
 	all := make(map[string]bool)
 	for _, tree := range []parcel.Tree{s.Program, s.State} {
 		for _, e := range tree {
@@ -173,7 +174,7 @@ func (a *attempt) restore(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var s program.Snapshot
+	var s job.Snapshot
 	if err := json.Unmarshal(data, &s); err != nil {
 		return fmt.Errorf("the list of files: %w", err)
 	}
@@ -181,18 +182,18 @@ func (a *attempt) restore(ctx context.Context) error {
 	a.known[hash] = true
 	o := a.Program
 	o.Entry, o.Trust = a.spec.Entry, a.spec.Trust
-	a.program, err = program.RestoreJob(ctx, a.dir, o, s, func(ctx context.Context, hash string) (io.ReadCloser, error) {
+	a.program, err = job.Restore(ctx, a.dir, o, a.Limits, s, func(ctx context.Context, hash string) (io.ReadCloser, error) {
 		return a.contents.get(ctx, a.Client, a.part(hash, 0))
 	})
 	if err != nil {
 		return err
 	}
 	// Only decisions with a signature count, not answers that another node wrote into the state.
-	if err := program.ForgetAnswers(a.program, a.Secrets); err != nil {
+	if err := job.ForgetAnswers(a.program.Storage, a.Secrets); err != nil {
 		return err
 	}
 	// A node may have dropped the mark of what the job has read.
-	if err := program.TaintJob(a.program, a.job.Taint); err != nil {
+	if err := job.MarkTainted(a.program.Storage, a.job.Taint); err != nil {
 		return err
 	}
 	gate, err := a.program.Tools("")
@@ -203,7 +204,7 @@ func (a *attempt) restore(ctx context.Context) error {
 	for _, t := range gate.Tools {
 		a.toolsets[t.Name] = t.Toolset
 	}
-	a.shot, err = program.NewSnapshotter(a.program, func(ctx context.Context, hash string, size int64, content io.Reader) error {
+	a.shot, err = job.NewSnapshotter(a.program, func(ctx context.Context, hash string, size int64, content io.Reader) error {
 		return a.Client.Put(ctx, a.part(hash, size), content)
 	}, func(hash string) bool { return a.known[hash] })
 	return err
@@ -234,7 +235,7 @@ func (a *attempt) run(ctx context.Context, stop <-chan struct{}) (o run.Outcome,
 	if err != nil {
 		return o, err
 	}
-	r, resumed, err := program.OpenOnlyRun(a.program, program.RunOptions{GateOptions: v, Model: m, ModelName: name, Models: workers, Requests: requests, Price: a.Price, Attached: attached, OnEvent: a.hear, Claim: a.claim, Checkpoint: a.checkpoint})
+	r, resumed, err := job.OpenRun(a.program, program.RunOptions{GateOptions: v, Model: m, ModelName: name, Models: workers, Requests: requests, Price: a.Price, Attached: attached, OnEvent: a.hear, Claim: a.claim, Checkpoint: a.checkpoint})
 	if err != nil {
 		return o, err
 	}
@@ -338,7 +339,7 @@ func (a *attempt) checkpoint(ctx context.Context) error {
 		return err
 	}
 	a.mu.Lock()
-	c := hub.Checkpoint{Attempt: a.id(), Files: hash, Journal: headOf(made.State), Lines: fitting(a.lines), First: a.next, Taint: program.JobTaint(a.program)}
+	c := hub.Checkpoint{Attempt: a.id(), Files: hash, Journal: headOf(made.State), Lines: fitting(a.lines), First: a.next, Taint: job.Taint(a.program.Storage)}
 	a.mu.Unlock()
 	if err := a.Client.Checkpoint(ctx, c); err != nil {
 		return err
@@ -394,7 +395,7 @@ func headOf(state parcel.Tree) (h hub.Head) {
 // wait tells the hub which calls wait, and holds the job for a while, or until it shall stop.
 // more is true if there is a decision. Otherwise the hub has the job back.
 func (a *attempt) wait(ctx context.Context, stop <-chan struct{}) (more bool, err error) {
-	waiting, err := program.WaitingRequests(a.program)
+	waiting, err := job.Waiting(a.program.Storage)
 	if err != nil {
 		return false, err
 	}
@@ -438,7 +439,7 @@ func (a *attempt) wait(ctx context.Context, stop <-chan struct{}) (more bool, er
 // useDecisions answers the calls that wait with the decisions of approvers. Each signature is
 // checked here: the node does not believe the hub.
 func (a *attempt) useDecisions(requests []hub.Request) error {
-	waiting, err := program.WaitingRequests(a.program)
+	waiting, err := job.Waiting(a.program.Storage)
 	if err != nil {
 		return err
 	}
@@ -459,7 +460,7 @@ func (a *attempt) useDecisions(requests []hub.Request) error {
 			if d.Reply.Yes {
 				reply.Verdict = tool.Approved
 			}
-			if err := program.AnswerRequest(a.program, w.ID, "approver "+d.Name+" ("+hub.Short(d.By)+")", reply, a.Secrets); err != nil {
+			if err := job.Answer(a.program.Storage, w.ID, "approver "+d.Name+" ("+hub.Short(d.By)+")", reply, a.Secrets); err != nil {
 				return err
 			}
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/hub"
+	"github.com/golem-forge/golem/internal/job"
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/network"
 	"github.com/golem-forge/golem/internal/program"
@@ -28,6 +29,7 @@ type Options struct {
 	// Program is what is the same for all jobs: the environment and the user's configuration.
 	// Without limits for jobs, they reach public hosts only.
 	Program program.Options
+	Limits  *job.Limits // of the jobs; nil for none of the machine
 	// OpenModel opens the model of a job.
 	OpenModel func(p *program.Program, name string, requests *network.OwnRequests) (m model.Model, fullName string, close func() error, err error)
 	Price     func(name string, u model.Usage) (dollars float64, known bool)
@@ -47,8 +49,8 @@ type node struct {
 // Run does jobs until ctx ends. Then it stops each job after its current call, and gives it
 // back.
 func Run(ctx context.Context, o Options) error {
-	if o.Program.Job == nil {
-		o.Program.Job = &program.JobLimits{}
+	if o.Limits == nil {
+		o.Limits = &job.Limits{}
 	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return err

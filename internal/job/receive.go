@@ -1,4 +1,4 @@
-package program
+package job
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/parcel"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -28,7 +29,7 @@ func (s *Snapshotter) TakeProgram(ctx context.Context, models ...string) (made S
 		skipped = append(skipped, name)
 		return true
 	}
-	if made.Program, err = s.files.Read(ctx, s.program.root); err != nil {
+	if made.Program, err = s.files.Read(ctx, string(s.program.Root())); err != nil {
 		return made, skipped, fmt.Errorf("the program: %w", err)
 	}
 	return made, skipped, nil
@@ -38,13 +39,13 @@ func (s *Snapshotter) TakeProgram(ctx context.Context, models ...string) (made S
 func isWithin(dir, name string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
 
 // neededPaths returns the files and directories in the program's directory that a run reads.
-func neededPaths(p *Program, models []string) (list []string) {
-	root := realPath(p.root)
+func neededPaths(p *program.Program, models []string) (list []string) {
+	root := realPath(string(p.Root()))
 	add := func(file string) { // with what it leads to, if it is a symlink
 		if !filepath.IsAbs(file) {
-			file = filepath.Join(p.root, file)
+			file = filepath.Join(string(p.Root()), file)
 		}
-		for _, pair := range [][2]string{{p.root, file}, {root, realPath(file)}} {
+		for _, pair := range [][2]string{{string(p.Root()), file}, {root, realPath(file)}} {
 			if rel, err := filepath.Rel(pair[0], pair[1]); err == nil && filepath.IsLocal(rel) {
 				list = append(list, filepath.ToSlash(rel))
 			}
@@ -56,7 +57,7 @@ func neededPaths(p *Program, models []string) (list []string) {
 	for name := range p.Content.Files {
 		add(name)
 	}
-	for _, name := range InstructionNames(p) {
+	for _, name := range program.InstructionNames(p) {
 		add(name)
 	}
 	for _, file := range append(slices.Clone(p.Project.Engines.Yara), p.Project.Engines.Clamd) {
@@ -77,17 +78,17 @@ func neededPaths(p *Program, models []string) (list []string) {
 	return slices.Compact(list)
 }
 
-// A JobResult is what a job has made.
-type JobResult struct {
+// A Result is what a job has made.
+type Result struct {
 	Source string   // what the user calls the job
 	Begin  Snapshot // what it began with
 	End    Snapshot
 }
 
-// ReceiveJob adds the session of a job to the program, for review, with its changes in mounts
+// Receive adds the session of a job to the program, for review, with its changes in mounts
 // without an overlay. get returns a content by its hash. dropped are the files that changed
 // outside all mounts to which the job may write: the machine that did it must have changed them.
-func ReceiveJob(ctx context.Context, p *Program, r JobResult, get func(ctx context.Context, hash string) (io.ReadCloser, error)) (id string, dropped []string, err error) {
+func Receive(ctx context.Context, p *program.Program, r Result, get func(ctx context.Context, hash string) (io.ReadCloser, error)) (id string, dropped []string, err error) {
 	if err := r.End.check(); err != nil {
 		return "", nil, err
 	}
@@ -113,7 +114,7 @@ func ReceiveJob(ctx context.Context, p *Program, r JobResult, get func(ctx conte
 	began, here := byName(r.Begin.Program), byName(now.Program)
 	isSame := func(target, name string) bool {
 		for _, m := range p.Project.Mounts {
-			rel, err := filepath.Rel(realPath(p.root), m.RealHostDir())
+			rel, err := filepath.Rel(realPath(string(p.Root())), m.RealHostDir())
 			if m.Target != target || err != nil {
 				continue
 			}
@@ -130,7 +131,7 @@ func ReceiveJob(ctx context.Context, p *Program, r JobResult, get func(ctx conte
 
 // directChanges returns the changes of a job in the directory of its program: those in mounts
 // with mode: rw by their targets, as an overlay keeps them, and the names of all others.
-func directChanges(p *Program, r JobResult) (direct map[string]parcel.Tree, dropped []string) {
+func directChanges(p *program.Program, r Result) (direct map[string]parcel.Tree, dropped []string) {
 	began, ended := byName(r.Begin.Program), byName(r.End.Program)
 	made := make(map[string]map[string]parcel.Entry)
 	for _, name := range changed(r.Begin.Program, r.End.Program) {
@@ -175,10 +176,10 @@ func directChanges(p *Program, r JobResult) (direct map[string]parcel.Tree, drop
 
 // writableMount returns the mount that a file of the program belongs to, with its directory in
 // the program, if workers may write to it without an overlay.
-func writableMount(p *Program, name string) (target, dir string, ok bool) {
+func writableMount(p *program.Program, name string) (target, dir string, ok bool) {
 	longest := -1
 	for _, m := range p.Project.Mounts {
-		rel, err := filepath.Rel(realPath(p.root), m.RealHostDir())
+		rel, err := filepath.Rel(realPath(string(p.Root())), m.RealHostDir())
 		if err != nil || !filepath.IsLocal(rel) {
 			continue
 		}
@@ -238,7 +239,7 @@ func changed(before, after parcel.Tree) (names []string) {
 
 // CountChanges returns how many files a job has changed, in the overlays of its session and in
 // mounts without an overlay.
-func (r JobResult) CountChanges() (n int) {
+func (r Result) CountChanges() (n int) {
 	n = len(changed(r.Begin.Program, r.End.Program))
 	_, tree := onlySession(r.End.State)
 	for _, e := range tree {

@@ -1,4 +1,4 @@
-package program_test
+package job_test
 
 import (
 	"os"
@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golem-forge/golem/internal/job"
 	"github.com/golem-forge/golem/internal/program"
 )
 
@@ -54,7 +55,7 @@ func TestTakeProgram(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		shots, err := program.NewSnapshotter(p, nil, nil)
+		shots, err := job.NewSnapshotter(p, nil, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package program
+package job
 
 import (
 	"context"
@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/parcel"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -21,20 +22,20 @@ type Snapshot struct {
 // A Snapshotter makes snapshots of a program, again and again. It remembers files that have
 // not changed. One goroutine at a time may use it.
 type Snapshotter struct {
-	program        *Program
+	program        *program.Program
 	files, records parcel.Reader
 }
 
 // NewSnapshotter returns a Snapshotter of a program. put and known are those of a parcel.Reader. It is an
 // error if the program has a mount outside its own directory, because a snapshot does not
 // contain it.
-func NewSnapshotter(p *Program, put func(ctx context.Context, hash string, size int64, content io.Reader) error, known func(hash string) bool) (*Snapshotter, error) {
+func NewSnapshotter(p *program.Program, put func(ctx context.Context, hash string, size int64, content io.Reader) error, known func(hash string) bool) (*Snapshotter, error) {
 	for _, m := range p.Project.Mounts {
-		if rel, err := filepath.Rel(realPath(p.root), m.RealHostDir()); err != nil || !filepath.IsLocal(rel) {
+		if rel, err := filepath.Rel(realPath(string(p.Root())), m.RealHostDir()); err != nil || !filepath.IsLocal(rel) {
 			return nil, &sandbox.Error{Op: "mount", Path: m.Target, Code: sandbox.ErrInvalid, Hint: "its source is outside the directory of the program, so the run cannot move to another machine; copy it into the directory"}
 		}
 	}
-	one := parcel.Reader{Put: put, Known: known, Now: p.options.Now}
+	one := parcel.Reader{Put: put, Known: known, Now: p.Storage.Sessions.Now}
 	s := &Snapshotter{program: p, files: one, records: one}
 	s.records.Skip = func(name string) bool { return session.PartOf(name) == session.Machine }
 	return s, nil
@@ -42,7 +43,7 @@ func NewSnapshotter(p *Program, put func(ctx context.Context, hash string, size 
 
 // Take makes a snapshot. It is complete at a checkpoint of the run, and between two runs.
 func (s *Snapshotter) Take(ctx context.Context) (made Snapshot, err error) {
-	if made.Program, err = s.files.Read(ctx, s.program.root); err != nil {
+	if made.Program, err = s.files.Read(ctx, string(s.program.Root())); err != nil {
 		return made, fmt.Errorf("the program: %w", err)
 	}
 	if !s.program.Storage.Exists() {

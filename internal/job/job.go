@@ -1,4 +1,6 @@
-package program
+// Package job takes snapshots of programs for other machines, opens such a program there
+// within the limits of the machine, and receives what it has made.
+package job
 
 import (
 	"context"
@@ -12,7 +14,9 @@ import (
 	"github.com/golem-forge/golem/internal/inventory"
 	"github.com/golem-forge/golem/internal/parcel"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/storage"
 	"github.com/golem-forge/golem/internal/taint"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
@@ -24,37 +28,39 @@ const (
 	jobState   = "state"
 )
 
-// OpenJob loads the program in the directory of a job, whose files are in program and whose
+// Open loads the program in the directory of a job, whose files are in program and whose
 // state is in state. The options name no directory, and in Trust the hash of the content
-// that the user trusts. It is an error if the program has another one.
-func OpenJob(dir string, o Options) (*Program, error) {
+// that the user trusts. It is an error if the program has another one, or exceeds the limits.
+// Without limits it is the user's own program.
+func Open(dir string, o program.Options, limits *Limits) (*program.Program, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, err
 	}
 	o.Dir, o.State = filepath.Join(dir, jobProgram), filepath.Join(dir, jobState)
-	p, err := Load(o)
-	if err != nil && !IsOnlyExcess(err) {
+	if limits != nil {
+		o.Job = limits.MayReach
+	}
+	p, err := program.Load(o)
+	if err != nil && !program.IsOnlyExcess(err) {
 		return nil, err
 	}
-	if p.root != o.Dir {
+	if string(p.Root()) != o.Dir {
 		return nil, &sandbox.Error{Op: "job", Code: sandbox.ErrInvalid, Hint: "a directory above the job has a project file; choose another directory for jobs"}
 	}
 	if p.Content.Hash != o.Trust {
 		return nil, &sandbox.Error{Op: "job", Code: "untrusted", Hint: "the program is not the one that the user trusts; submit it again"}
 	}
-	if o.Job != nil {
-		if err := o.Job.check(p); err != nil {
-			return nil, err
-		}
+	if limits == nil {
+		return p, nil
 	}
-	return p, nil
+	return p, limits.check(p)
 }
 
-// RestoreJob makes the directory of a job from a snapshot and loads its program, as OpenJob
+// Restore makes the directory of a job from a snapshot and loads its program, as Open
 // does. get is that of parcel.Write. Nothing in the snapshot is followed out of the
 // directory. No golem may work there meanwhile.
-func RestoreJob(ctx context.Context, dir string, o Options, s Snapshot, get func(ctx context.Context, hash string) (io.ReadCloser, error)) (*Program, error) {
+func Restore(ctx context.Context, dir string, o program.Options, limits *Limits, s Snapshot, get func(ctx context.Context, hash string) (io.ReadCloser, error)) (*program.Program, error) {
 	dir, err := filepath.Abs(dir)
 	if err == nil {
 		err = s.check()
@@ -69,7 +75,7 @@ func RestoreJob(ctx context.Context, dir string, o Options, s Snapshot, get func
 	if err := parcel.Write(ctx, filepath.Join(dir, jobState, inventory.StateName(root)), s.State, parcel.Limits{}, get); err != nil {
 		return nil, fmt.Errorf("the state: %w", err)
 	}
-	p, err := OpenJob(dir, o)
+	p, err := Open(dir, o, limits)
 	if err != nil {
 		return nil, err
 	}
@@ -83,10 +89,10 @@ func RestoreJob(ctx context.Context, dir string, o Options, s Snapshot, get func
 	return p, records.Close()
 }
 
-// OpenOnlyRun opens the run of a program that has one session: the program of a job. It
+// OpenRun opens the run of a program that has one session: the program of a job. It
 // begins the run if there is none yet. resumed is true if the run continues, and Do then
 // needs no input.
-func OpenOnlyRun(p *Program, j RunOptions) (r *Run, resumed bool, err error) {
+func OpenRun(p *program.Program, j program.RunOptions) (r *program.Run, resumed bool, err error) {
 	list, err := p.Storage.Sessions.List()
 	if err != nil {
 		return nil, false, err
@@ -123,17 +129,17 @@ func (w WaitingRequest) check() error {
 	return w.Request.CheckDigests()
 }
 
-// WaitingRequests returns the requests of a program that wait for an answer.
-func WaitingRequests(p *Program) (waiting []WaitingRequest, err error) {
-	if !p.Storage.Exists() {
+// Waiting returns the requests of a program that wait for an answer.
+func Waiting(s storage.Storage) (waiting []WaitingRequest, err error) {
+	if !s.Exists() {
 		return nil, nil
 	}
-	records, err := p.Storage.OpenRecords()
+	records, err := s.OpenRecords()
 	if err != nil {
 		return nil, err
 	}
 	defer records.Close()
-	list, err := records.Waiting(p.Storage.Sessions)
+	list, err := records.Waiting(s.Sessions)
 	for _, w := range list {
 		one := WaitingRequest{PendingRequest: w}
 		if one.Request, err = records.Approvals.Request(w); err == nil {
@@ -147,10 +153,10 @@ func WaitingRequests(p *Program) (waiting []WaitingRequest, err error) {
 	return waiting, err
 }
 
-// AnswerRequest answers a waiting request of a program with the reply of a person elsewhere, whom by
+// Answer answers a waiting request of a program with the reply of a person elsewhere, whom by
 // names. The journal gets it first.
-func AnswerRequest(p *Program, id, by string, reply approval.Reply, secrets []string) error {
-	records, err := p.Storage.OpenRecords()
+func Answer(s storage.Storage, id, by string, reply approval.Reply, secrets []string) error {
+	records, err := s.OpenRecords()
 	if err != nil {
 		return err
 	}
@@ -160,11 +166,11 @@ func AnswerRequest(p *Program, id, by string, reply approval.Reply, secrets []st
 
 // ForgetAnswers removes the answers and remembered rules of a program, after its state came
 // from a machine that may not decide. Its requests wait again.
-func ForgetAnswers(p *Program, secrets []string) error {
-	if !p.Storage.Exists() {
+func ForgetAnswers(s storage.Storage, secrets []string) error {
+	if !s.Exists() {
 		return nil
 	}
-	records, err := p.Storage.OpenRecords()
+	records, err := s.OpenRecords()
 	if err != nil {
 		return err
 	}
@@ -176,20 +182,20 @@ func ForgetAnswers(p *Program, secrets []string) error {
 	return records.Approvals.Forget()
 }
 
-// JobTaint returns the untrusted input that a job has read, "" for none.
-func JobTaint(p *Program) string {
-	list, err := p.Storage.Sessions.List()
+// Taint returns the untrusted input that a job has read, "" for none.
+func Taint(s storage.Storage) string {
+	list, err := s.Sessions.List()
 	if err != nil || len(list) != 1 {
 		return ""
 	}
-	return taint.ReadMarker(p.Storage.TaintFile(list[0]))
+	return taint.ReadMarker(s.TaintFile(list[0]))
 }
 
-// TaintJob marks the session of a job as tainted, if it has one and is not.
-func TaintJob(p *Program, from string) error {
-	list, err := p.Storage.Sessions.List()
-	if err != nil || len(list) != 1 || from == "" || JobTaint(p) != "" {
+// MarkTainted marks the session of a job as tainted, if it has one and is not.
+func MarkTainted(s storage.Storage, from string) error {
+	list, err := s.Sessions.List()
+	if err != nil || len(list) != 1 || from == "" || Taint(s) != "" {
 		return err
 	}
-	return durable.WriteFile(p.Storage.TaintFile(list[0]), []byte(from), 0o600)
+	return durable.WriteFile(s.TaintFile(list[0]), []byte(from), 0o600)
 }

@@ -1,4 +1,4 @@
-package program
+package job
 
 import (
 	"fmt"
@@ -11,14 +11,15 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// JobLimits are what jobs may use of the machine that does them. Their submitters trust their
+// Limits are what jobs may use of the machine that does them. Their submitters trust their
 // programs. The operator of the machine does not, so a job reaches only public hosts, and reads
 // only its own files, except for what the operator names.
-type JobLimits struct {
+type Limits struct {
 	// Hosts may have a private address, or be a server with repositories.
 	Hosts policy.Hosts
 	// Paths are files and sockets outside the program.
@@ -29,7 +30,7 @@ type JobLimits struct {
 
 // ParseReach adds what a text names: a host with or without a port, an absolute path, or all
 // for every host.
-func (l *JobLimits) ParseReach(text string) error {
+func (l *Limits) ParseReach(text string) error {
 	switch {
 	case text == "all":
 		l.Hosts = policy.AllHosts()
@@ -49,7 +50,7 @@ func (l *JobLimits) ParseReach(text string) error {
 
 // MayReach reports whether the operator named a host of a URL, which has no port if it is that
 // of the scheme.
-func (l *JobLimits) MayReach(host string) bool {
+func (l *Limits) MayReach(host string) bool {
 	name, text, err := net.SplitHostPort(host)
 	if err != nil {
 		name, text = strings.Trim(host, "[]"), "443"
@@ -62,22 +63,13 @@ func (l *JobLimits) MayReach(host string) bool {
 }
 
 // mayReach reports whether the operator named all hosts and ports of a rule.
-func (l *JobLimits) mayReach(r policy.HostRule) bool {
+func (l *Limits) mayReach(r policy.HostRule) bool {
 	return l.Hosts.IsAll() || !slices.ContainsFunc(r.Ports, func(port uint16) bool { return len(l.Hosts.Find(r.Host, port)) == 0 })
 }
 
-// mayBePrivate returns which hosts golem's own requests may reach at a private address, nil for
-// all.
-func mayBePrivate(p *Program) func(host string) bool {
-	if p.options.Job == nil {
-		return nil
-	}
-	return p.options.Job.MayReach
-}
-
 // check returns an error if the program of a job needs more of this machine.
-func (l *JobLimits) check(p *Program) error {
-	for _, check := range []func(*Program) error{l.checkNetwork, l.checkServices, l.checkTargets, l.checkFiles} {
+func (l *Limits) check(p *program.Program) error {
+	for _, check := range []func(*program.Program) error{l.checkNetwork, l.checkServices, l.checkTargets, l.checkFiles} {
 		if err := check(p); err != nil {
 			return err
 		}
@@ -86,11 +78,11 @@ func (l *JobLimits) check(p *Program) error {
 }
 
 // refuse says what a job may not use, and which flag of the node allows it.
-func (l *JobLimits) refuse(what, flag string) error {
+func (l *Limits) refuse(what, flag string) error {
 	return &sandbox.Error{Op: "job", Code: "blocked", Hint: what + "; this machine does not let jobs use it: golem node " + flag + " does"}
 }
 
-func (l *JobLimits) checkNetwork(p *Program) error {
+func (l *Limits) checkNetwork(p *program.Program) error {
 	network := p.Project
 	if network.Network.IsAll() && !l.Hosts.IsAll() {
 		return l.refuse("network: on reaches every host, also those in the network of the node", "--reach all")
@@ -113,7 +105,7 @@ func (l *JobLimits) checkNetwork(p *Program) error {
 
 // checkServices checks the addresses that golem itself sends results to. Names are checked when
 // they are resolved.
-func (l *JobLimits) checkServices(p *Program) error {
+func (l *Limits) checkServices(p *program.Program) error {
 	for _, e := range p.Project.Endpoints {
 		u, err := url.Parse(e.URL)
 		if err != nil {
@@ -140,8 +132,8 @@ func withPort(u *url.URL) string {
 
 // checkTargets checks the repositories that results are pushed to. git itself connects to them,
 // so the operator must name their hosts.
-func (l *JobLimits) checkTargets(p *Program) error {
-	for _, t := range p.targets().List() {
+func (l *Limits) checkTargets(p *program.Program) error {
+	for _, t := range p.Targets().List() {
 		about := "the target " + sandbox.Shown(t.Name)
 		if t.Hooks {
 			return &sandbox.Error{Op: "job", Code: "blocked", Hint: about + " runs hooks outside the jail; a job cannot have hooks: run"}
@@ -182,7 +174,7 @@ func targetHost(t project.Target) string {
 }
 
 // checkFiles checks the files and sockets that golem opens outside the mounts.
-func (l *JobLimits) checkFiles(p *Program) error {
+func (l *Limits) checkFiles(p *program.Program) error {
 	names := []sandbox.Host{}
 	if socket := p.Project.Engines.Clamd; socket != "" {
 		names = append(names, socket)
@@ -201,12 +193,12 @@ func (l *JobLimits) checkFiles(p *Program) error {
 
 // mayRead reports whether the operator named a path, or it is a file of the program that no
 // worker can replace.
-func (l *JobLimits) mayRead(p *Program, name string) bool {
+func (l *Limits) mayRead(p *program.Program, name string) bool {
 	if slices.Contains(l.Paths, filepath.Clean(name)) {
 		return true
 	}
 	real, err := filepath.EvalSymlinks(name)
-	if err != nil || !isInside(realPath(p.root), real) {
+	if err != nil || !isInside(realPath(string(p.Root())), real) {
 		return false
 	}
 	return !slices.ContainsFunc(p.Project.Mounts, func(m project.Mount) bool {

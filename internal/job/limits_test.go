@@ -1,4 +1,4 @@
-package program_test
+package job_test
 
 import (
 	"os"
@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golem-forge/golem/internal/job"
 	"github.com/golem-forge/golem/internal/program"
 )
 
@@ -71,23 +72,23 @@ func TestJobLimits(t *testing.T) {
 			if err := os.Symlink(secret, filepath.Join(dir, "program", "link")); err != nil {
 				t.Fatal(err)
 			}
-			open := func(l program.JobLimits) error {
+			open := func(l job.Limits) error {
 				o := program.Options{Dir: filepath.Join(dir, "program"), State: t.TempDir(), Config: config, Now: time.Now}
 				p, err := program.Load(o)
 				if err != nil {
 					t.Fatal(err)
 				}
-				_, err = program.OpenJob(dir, program.Options{Trust: p.Content.Hash, Config: config, Job: &l, Now: time.Now})
+				_, err = job.Open(dir, program.Options{Trust: p.Content.Hash, Config: config, Now: time.Now}, &l)
 				return err
 			}
-			err := open(program.JobLimits{})
+			err := open(job.Limits{})
 			if one.want == "" && err != nil || one.want != "" && (err == nil || !strings.Contains(err.Error(), one.want)) {
 				t.Errorf("got %v, want %q", err, one.want)
 			}
 			if len(one.reach)+len(one.names) == 0 {
 				return
 			}
-			l := program.JobLimits{Names: one.names}
+			l := job.Limits{Names: one.names}
 			for _, text := range one.reach {
 				if err := l.ParseReach(text); err != nil {
 					t.Fatal(err)

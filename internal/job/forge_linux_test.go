@@ -1,4 +1,4 @@
-package program_test
+package job_test
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golem-forge/golem/internal/job"
 	"github.com/golem-forge/golem/internal/parcel"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/run"
@@ -104,7 +105,7 @@ func (c contents) forge(text, under string) (t parcel.Tree) {
 }
 
 // forgedJob makes a real run, from which the first inputs of the fuzz tests come.
-func forgedJob(f *testing.F) (s shelf, hash string, begin, end program.Snapshot, session string) {
+func forgedJob(f *testing.F) (s shelf, hash string, begin, end job.Snapshot, session string) {
 	f.Helper()
 	s, hash = newJob(f, forgedFiles)
 	begin, err := s.last()
@@ -115,7 +116,7 @@ func forgedJob(f *testing.F) (s shelf, hash string, begin, end program.Snapshot,
 	if err != nil {
 		f.Fatal(err)
 	}
-	r, _, err := program.OpenOnlyRun(p, program.RunOptions{Model: forgedCalls, ModelName: "test"})
+	r, _, err := job.OpenRun(p, program.RunOptions{Model: forgedCalls, ModelName: "test"})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -123,7 +124,7 @@ func forgedJob(f *testing.F) (s shelf, hash string, begin, end program.Snapshot,
 	if err := errors.Join(err, r.Close()); err != nil || o.End != run.Finished {
 		f.Fatalf("got %+v, %v", o, err)
 	}
-	shots, err := program.NewSnapshotter(p, s.put, nil)
+	shots, err := job.NewSnapshotter(p, s.put, nil)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -134,7 +135,7 @@ func forgedJob(f *testing.F) (s shelf, hash string, begin, end program.Snapshot,
 }
 
 // seeds adds the real session, and forgeries of it that golem met before.
-func seeds(f *testing.F, s shelf, end program.Snapshot, session string) (real string) {
+func seeds(f *testing.F, s shelf, end job.Snapshot, session string) (real string) {
 	f.Helper()
 	real = textOf(f, end.State, s, "sessions/"+session+"/")
 	f.Add(real)
@@ -202,14 +203,14 @@ func FuzzReceive(f *testing.F) {
 		}
 		before := surroundings(t, dir) + surroundings(t, outside)
 		c := contents{}
-		r := program.JobResult{Source: "job x", Begin: begin, End: program.Snapshot{Program: end.Program, State: c.forge(text, "sessions/"+session)}}
+		r := job.Result{Source: "job x", Begin: begin, End: job.Snapshot{Program: end.Program, State: c.forge(text, "sessions/"+session)}}
 		get := func(ctx context.Context, hash string) (io.ReadCloser, error) {
 			if content, err := c.get(ctx, hash); err == nil {
 				return content, nil
 			}
 			return s.get(ctx, hash)
 		}
-		_, _, err = program.ReceiveJob(t.Context(), p, r, get)
+		_, _, err = job.Receive(t.Context(), p, r, get)
 		if n := review(t, p); text == real && (err != nil || n < 4) {
 			t.Fatalf("the real session: %d changes, %v", n, err)
 		}
@@ -238,19 +239,19 @@ func FuzzRestore(f *testing.F) {
 		if strings.Contains(text, " sessions/") {
 			under = ""
 		}
-		forged := program.Snapshot{Program: begin.Program, State: c.forge(text, under)}
+		forged := job.Snapshot{Program: begin.Program, State: c.forge(text, under)}
 		get := func(ctx context.Context, hash string) (io.ReadCloser, error) {
 			if content, err := c.get(ctx, hash); err == nil {
 				return content, nil
 			}
 			return s.get(ctx, hash)
 		}
-		p, err := program.RestoreJob(t.Context(), filepath.Join(above, "job"), program.Options{Trust: hash, Now: time.Now}, forged, get)
+		p, err := job.Restore(t.Context(), filepath.Join(above, "job"), program.Options{Trust: hash, Now: time.Now}, nil, forged, get)
 		n := 0
 		if err == nil {
-			program.ForgetAnswers(p, nil)
-			program.TaintJob(p, "x")
-			program.WaitingRequests(p)
+			job.ForgetAnswers(p.Storage, nil)
+			job.MarkTainted(p.Storage, "x")
+			job.Waiting(p.Storage)
 			n = review(t, p)
 		}
 		if (text == real || text == whole) && (err != nil || n < 4) {

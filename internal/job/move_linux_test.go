@@ -1,4 +1,4 @@
-package program_test
+package job_test
 
 import (
 	"context"
@@ -19,6 +19,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/job"
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/parcel"
 	"github.com/golem-forge/golem/internal/program"
@@ -42,7 +43,7 @@ func (s shelf) get(_ context.Context, hash string) (io.ReadCloser, error) {
 	return os.Open(filepath.Join(string(s), hash))
 }
 
-func (s shelf) save(made program.Snapshot) error {
+func (s shelf) save(made job.Snapshot) error {
 	data, err := json.Marshal(made)
 	if err != nil {
 		return err
@@ -54,7 +55,7 @@ func (s shelf) save(made program.Snapshot) error {
 	return os.Rename(next, filepath.Join(string(s), "snapshot"))
 }
 
-func (s shelf) last() (made program.Snapshot, err error) {
+func (s shelf) last() (made job.Snapshot, err error) {
 	data, err := os.ReadFile(filepath.Join(string(s), "snapshot"))
 	if err == nil {
 		err = json.Unmarshal(data, &made)
@@ -134,7 +135,7 @@ func newJob(t testing.TB, files map[string]string) (s shelf, hash string) {
 	}
 	tree, err := (&parcel.Reader{Put: s.put}).Read(t.Context(), dir)
 	if err == nil {
-		err = s.save(program.Snapshot{Program: tree})
+		err = s.save(job.Snapshot{Program: tree})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +153,7 @@ func (s shelf) restore(dir, hash string) (*program.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return program.RestoreJob(context.Background(), dir, program.Options{Trust: hash, Now: time.Now}, made, s.get)
+	return job.Restore(context.Background(), dir, program.Options{Trust: hash, Now: time.Now}, nil, made, s.get)
 }
 
 const (
@@ -179,11 +180,11 @@ func TestMovingGolem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shots, err := program.NewSnapshotter(p, s.put, nil)
+	shots, err := job.NewSnapshotter(p, s.put, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, resumed, err := program.OpenOnlyRun(p, program.RunOptions{Model: movingCalls, ModelName: "test", Claim: func(_ context.Context, call, _ string) error {
+	r, resumed, err := job.OpenRun(p, program.RunOptions{Model: movingCalls, ModelName: "test", Claim: func(_ context.Context, call, _ string) error {
 		kill("before claim")
 		err := s.claim(call)
 		kill("after claim")
@@ -284,7 +285,7 @@ func checkMoved(t *testing.T, p *program.Program) {
 // saveSnapshot saves a snapshot of a program on a shelf.
 func saveSnapshot(t *testing.T, s shelf, p *program.Program) {
 	t.Helper()
-	shots, err := program.NewSnapshotter(p, s.put, nil)
+	shots, err := job.NewSnapshotter(p, s.put, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,12 +301,12 @@ func saveSnapshot(t *testing.T, s shelf, p *program.Program) {
 // answerMoved answers the only waiting request, as somebody elsewhere.
 func answerMoved(t *testing.T, p *program.Program) {
 	t.Helper()
-	waiting, err := program.WaitingRequests(p)
+	waiting, err := job.Waiting(p.Storage)
 	if err != nil || len(waiting) != 1 || waiting[0].Request.Digest != waiting[0].Digest || len(waiting[0].Request.Items()) == 0 {
 		t.Fatalf("got %+v, %v", waiting, err)
 	}
 	data, err := json.Marshal(waiting)
-	var sent []program.WaitingRequest
+	var sent []job.WaitingRequest
 	if err == nil {
 		err = json.Unmarshal(data, &sent)
 	}
@@ -313,10 +314,10 @@ func answerMoved(t *testing.T, p *program.Program) {
 		t.Fatal(err)
 	}
 	reply := approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, Rendered: sent[0].Request.Items()}
-	if err := program.AnswerRequest(p, waiting[0].ID, "approver A by the hub", reply, nil); err != nil {
+	if err := job.Answer(p.Storage, waiting[0].ID, "approver A by the hub", reply, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := program.AnswerRequest(p, waiting[0].ID, "approver B by the hub", reply, nil); err == nil {
+	if err := job.Answer(p.Storage, waiting[0].ID, "approver B by the hub", reply, nil); err == nil {
 		t.Error("a second answer counts")
 	}
 }
@@ -363,7 +364,7 @@ func TestRunMoves(t *testing.T) {
 				if !killed && o.End == run.Paused {
 					part = 2
 					// The answer is given where the run was, or after the move.
-					p, err := program.OpenJob(dir, program.Options{Trust: hash, Now: time.Now})
+					p, err := job.Open(dir, program.Options{Trust: hash, Now: time.Now}, nil)
 					if at%2 == 0 {
 						p, err = s.restore(filepath.Join(t.TempDir(), "answered"), hash)
 					}
@@ -381,7 +382,7 @@ func TestRunMoves(t *testing.T) {
 			if point.part > 0 && kills != 1 {
 				t.Errorf("killed %d times", kills)
 			}
-			p, err := program.OpenJob(dir, program.Options{Trust: hash, Now: time.Now})
+			p, err := job.Open(dir, program.Options{Trust: hash, Now: time.Now}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -434,7 +435,7 @@ func TestCopyMoves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, _, err := program.OpenOnlyRun(p, program.RunOptions{GateOptions: program.GateOptions{Copy: true}, Model: movingCalls[:2], ModelName: "test"})
+	r, _, err := job.OpenRun(p, program.RunOptions{GateOptions: program.GateOptions{Copy: true}, Model: movingCalls[:2], ModelName: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -472,7 +473,7 @@ func TestHostileSnapshot(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, _, err := program.OpenOnlyRun(p, program.RunOptions{Model: movingCalls[:2], ModelName: "test"})
+	r, _, err := job.OpenRun(p, program.RunOptions{Model: movingCalls[:2], ModelName: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -482,7 +483,7 @@ func TestHostileSnapshot(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Fatal(err)
 	}
-	shots, err := program.NewSnapshotter(p, s.put, nil)
+	shots, err := job.NewSnapshotter(p, s.put, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -495,14 +496,14 @@ func TestHostileSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	in := "sessions/" + r.ID
-	link := func(name string) program.Snapshot {
-		return program.Snapshot{Program: made.Program, State: append(slices.DeleteFunc(slices.Clone(made.State), func(e parcel.Entry) bool { return e.Name == name || strings.HasPrefix(e.Name, name+"/") }),
+	link := func(name string) job.Snapshot {
+		return job.Snapshot{Program: made.Program, State: append(slices.DeleteFunc(slices.Clone(made.State), func(e parcel.Entry) bool { return e.Name == name || strings.HasPrefix(e.Name, name+"/") }),
 			parcel.Entry{Name: name, Kind: parcel.Link, Target: outside})}
 	}
-	extra := func(name string) program.Snapshot {
-		return program.Snapshot{Program: made.Program, State: append(slices.Clone(made.State), parcel.Entry{Name: name, Kind: parcel.Dir, Mode: 0o700})}
+	extra := func(name string) job.Snapshot {
+		return job.Snapshot{Program: made.Program, State: append(slices.Clone(made.State), parcel.Entry{Name: name, Kind: parcel.Dir, Mode: 0o700})}
 	}
-	for name, one := range map[string]program.Snapshot{
+	for name, one := range map[string]job.Snapshot{
 		"the session":         link(in),
 		"the overlay":         link(in + "/0"),
 		"the changes":         link(in + "/0/upper"),
@@ -517,24 +518,24 @@ func TestHostileSnapshot(t *testing.T) {
 		"a program elsewhere": {Program: parcel.Tree{{Name: "golem-forge.config.yaml", Kind: parcel.Link, Target: filepath.Join(string(p.Root()), "golem-forge.config.yaml")}}, State: made.State},
 	} {
 		slices.SortFunc(one.State, func(a, b parcel.Entry) int { return strings.Compare(a.Name, b.Name) })
-		if _, err := program.RestoreJob(t.Context(), filepath.Join(t.TempDir(), "job"), program.Options{Trust: hash, Now: time.Now}, one, s.get); err == nil {
+		if _, err := job.Restore(t.Context(), filepath.Join(t.TempDir(), "job"), program.Options{Trust: hash, Now: time.Now}, nil, one, s.get); err == nil {
 			t.Errorf("%s: it was restored", name)
 		}
 	}
 
 	// A machine that dropped the mark of untrusted input cannot hide what the hub knows.
-	clean := program.Snapshot{Program: made.Program, State: slices.DeleteFunc(slices.Clone(made.State), func(e parcel.Entry) bool { return e.Name == in+"/untrusted" })}
-	tainted, err := program.RestoreJob(t.Context(), filepath.Join(t.TempDir(), "job"), program.Options{Trust: hash, Now: time.Now}, clean, s.get)
+	clean := job.Snapshot{Program: made.Program, State: slices.DeleteFunc(slices.Clone(made.State), func(e parcel.Entry) bool { return e.Name == in+"/untrusted" })}
+	tainted, err := job.Restore(t.Context(), filepath.Join(t.TempDir(), "job"), program.Options{Trust: hash, Now: time.Now}, nil, clean, s.get)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := program.TaintJob(tainted, "/in"); err != nil || program.JobTaint(tainted) != "/in" {
-		t.Errorf("got %q, %v", program.JobTaint(tainted), err)
+	if err := job.MarkTainted(tainted.Storage, "/in"); err != nil || job.Taint(tainted.Storage) != "/in" {
+		t.Errorf("got %q, %v", job.Taint(tainted.Storage), err)
 	}
 
 	// The paths of overlays are not those that a snapshot names.
 	about := fmt.Sprintf(`{"Layers":[{"Folder":%q,"Store":%q}],"Target":["/"]}`, outside, outside)
-	lie := program.Snapshot{Program: made.Program, State: slices.Clone(made.State)}
+	lie := job.Snapshot{Program: made.Program, State: slices.Clone(made.State)}
 	for i, e := range lie.State {
 		if e.Name == in+"/about.json" {
 			tree, err := (&parcel.Reader{Put: s.put}).Read(t.Context(), writeAbout(t, about))
@@ -544,7 +545,7 @@ func TestHostileSnapshot(t *testing.T) {
 			lie.State[i].Hash, lie.State[i].Size = tree[0].Hash, tree[0].Size
 		}
 	}
-	moved, err := program.RestoreJob(t.Context(), filepath.Join(t.TempDir(), "job"), program.Options{Trust: hash, Now: time.Now}, lie, s.get)
+	moved, err := job.Restore(t.Context(), filepath.Join(t.TempDir(), "job"), program.Options{Trust: hash, Now: time.Now}, nil, lie, s.get)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -573,7 +574,7 @@ func TestMountsMoveInside(t *testing.T) {
 			made.Program = append(slices.DeleteFunc(made.Program, func(e parcel.Entry) bool { return strings.HasPrefix(e.Name+"/", "data/") }), parcel.Entry{Name: "data", Kind: parcel.Link, Target: target})
 			slices.SortFunc(made.Program, func(a, b parcel.Entry) int { return strings.Compare(a.Name, b.Name) })
 		}
-		_, err = program.RestoreJob(t.Context(), filepath.Join(t.TempDir(), "job"), program.Options{Trust: hash, Now: time.Now}, made, s.get)
+		_, err = job.Restore(t.Context(), filepath.Join(t.TempDir(), "job"), program.Options{Trust: hash, Now: time.Now}, nil, made, s.get)
 		if (err == nil) != (target == "") {
 			t.Errorf("%s with data → %s: got %v", source, target, err)
 		}
@@ -604,7 +605,7 @@ func TestPolicyMoves(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := program.NewSnapshotter(p, nil, nil); (err != nil) != strings.Contains(config, "near") {
+		if _, err := job.NewSnapshotter(p, nil, nil); (err != nil) != strings.Contains(config, "near") {
 			t.Errorf("%s: %v", config, err)
 		}
 		records, err := p.Storage.OpenRecords()
@@ -631,11 +632,11 @@ func openMoving(t *testing.T, s shelf, hash string, m model.Model, claims *[]str
 	if err != nil {
 		t.Fatal(err)
 	}
-	shots, err := program.NewSnapshotter(p, s.put, nil)
+	shots, err := job.NewSnapshotter(p, s.put, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, resumed, err := program.OpenOnlyRun(p, program.RunOptions{Model: m, ModelName: "test",
+	r, resumed, err := job.OpenRun(p, program.RunOptions{Model: m, ModelName: "test",
 		Claim: func(_ context.Context, call, _ string) error { *claims = append(*claims, call); return s.claim(call) },
 		Checkpoint: func(ctx context.Context) error {
 			made, err := shots.Take(ctx)
@@ -673,10 +674,10 @@ func TestPausedCommandMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	answerMoved(t, p)
-	if waiting, err := program.WaitingRequests(p); err != nil || len(waiting) != 0 {
+	if waiting, err := job.Waiting(p.Storage); err != nil || len(waiting) != 0 {
 		t.Errorf("got %+v, %v", waiting, err)
 	}
-	if err := program.ForgetAnswers(p, nil); err != nil {
+	if err := job.ForgetAnswers(p.Storage, nil); err != nil {
 		t.Fatal(err)
 	}
 	answerMoved(t, p)
