@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/golem-forge/golem/internal/calltree"
@@ -67,14 +68,14 @@ type Program struct {
 	complete   bool  // all worker files could be read
 	noEntry    error // why none of several workers is the entry worker
 	toolFiles  trust.ToolFiles
-	presets    []network.Preset // those of the project
-	scanBudget *scan.Budget     // shared by all scanners of this process
-	plain      *project.Project // the project without the overlays that isolation added to Project; nil if it added none
+	presets    []network.Preset    // those of the project
+	scanBudget func() *scan.Budget // shared by all scanners of this process
+	plain      *project.Project    // the project without the overlays that isolation added to Project; nil if it added none
 }
 
 // newProgram returns a program without content. Its state is in a directory with this suffix.
 func newProgram(o Options, root, suffix string) (*Program, error) {
-	p := &Program{options: o, root: root, scanBudget: scan.NewBudget()}
+	p := &Program{options: o, root: root, scanBudget: sync.OnceValue(scan.NewBudget)}
 	p.Storage = storage.Storage{Base: o.StateBase(), Histories: o.Histories, Sessions: session.Store{
 		State: filepath.Join(o.StateBase(), inventory.StateName(root)+suffix), Root: root, Now: o.Now, Examined: o.Examined, OnRecover: o.OnRecover}}
 	return p, inventory.Check(p.Storage.Sessions.State)

@@ -43,7 +43,7 @@ func (p *Program) OpenScanners(folder *state.Dir) (*scanners.Set, error) {
 }
 
 func scannerOptions(p *Program, folder *state.Dir) scanners.Options {
-	return scanners.Options{Project: p.Project, Budget: p.scanBudget, Cache: folder, Now: p.options.Now}
+	return scanners.Options{Project: p.Project, Budget: p.scanBudget(), Cache: folder, Now: p.options.Now}
 }
 
 // HeldBack lets the scanners look at a staged commit, and returns the names of those that

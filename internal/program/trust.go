@@ -27,8 +27,14 @@ func (p *Program) TrustRequest() trust.Request {
 	return trust.Request{Root: p.root, Project: p.Project.Asked(), Workers: p.Workers, Entry: p.Entry, Tools: p.toolFiles}
 }
 
-// IsTrusted reports whether the user trusts the program's content.
-func (p *Program) IsTrusted() (bool, error) { return p.TrustStore().IsTrusted(p.Content) }
+// IsTrusted reports whether the user trusts the program's content. A program without content
+// needs no trust.
+func (p *Program) IsTrusted() (bool, error) {
+	if p.Content.Hash == "" {
+		return true, nil
+	}
+	return p.TrustStore().IsTrusted(p.Content)
+}
 
 // CheckTrust returns an error if the user does not trust the program's content.
 func (p *Program) CheckTrust() error {

@@ -49,12 +49,9 @@ type record struct {
 	Files map[string]string `json:"files,omitempty"`
 }
 
-// IsTrusted reports whether the user trusts this content. A program without content needs
-// no trust.
+// IsTrusted reports whether the user trusts this content.
 func (s Store) IsTrusted(c Content) (bool, error) {
 	switch {
-	case c.Hash == "":
-		return true, nil
 	case s.Accepted == "":
 	case s.Accepted == c.Hash && s.UnseenOff == "":
 		return true, nil

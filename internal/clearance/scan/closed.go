@@ -23,7 +23,8 @@ var closed = []sealed{
 	{"snappy", 0, "\xff\x06\x00\x00sNaPpY", nil}, {"zpaq", 0, "7kSt", oddHead}, {"zpaq", 0, "zPQ", oddHead}, {"lzfse", 0, "bvx", oddHead},
 	{"zstd or lz4", 1, "\x2a\x4d\x18", func(data []byte) bool { return data[0]&0xf0 == 0x50 }},
 	{"cab", 0, "MSCF", oddHead}, {"InstallShield", 0, "ISc(", oddHead}, {"ar", 0, "!<arch>\n", nil}, {"ar", 0, "!<thin>\n", nil}, {"rpm", 0, "\xed\xab\xee\xdb", nil},
-	{"xar", 0, "xar!", oddHead}, {"cpio", 0, "07070", isTextCPIO}, {"cpio", 0, "\xc7\x71", isCPIO(be.LittleEndian)}, {"cpio", 0, "\x71\xc7", isCPIO(be.BigEndian)},
+	{"xar", 0, "xar!", oddHead}, {"cpio", 0, "07070", isTextCPIO}, {"cpio", 0, "\xc7\x71", func(data []byte) bool { return isCPIO(be.LittleEndian, data) }},
+	{"cpio", 0, "\x71\xc7", func(data []byte) bool { return isCPIO(be.BigEndian, data) }},
 	{"lha", 2, "-lh", isLHA}, {"lha", 2, "-lz", isLHA}, {"lha", 2, "-pm", isLHA}, {"arj", 0, "\x60\xea", nil}, {"zoo", 20, "\xdc\xa7\xc4\xfd", nil},
 	{"ace", 7, "**ACE**", nil}, {"alz", 0, "ALZ\x01", nil}, {"egg", 0, "EGGA", oddHead}, {"StuffIt", 0, "StuffIt", oddHead}, {"StuffIt", 10, "rLau", oddHead},
 	{"Apple", 0, "AA01", oddHead}, {"Apple", 0, "YAA1", oddHead}, {"winmail", 0, "\x78\x9f\x3e\x22", nil}, {"OneNote", 0, "\xe4\x52\x5c\x7b\x8c\xd8\xa7\x4d", nil},
@@ -81,14 +82,12 @@ func isTextCPIO(data []byte) bool {
 }
 
 // isCPIO checks that the name in the first header ends with a zero byte.
-func isCPIO(order be.ByteOrder) func([]byte) bool {
-	return func(data []byte) bool {
-		if len(data) < 26 {
-			return false
-		}
-		end := 26 + int(order.Uint16(data[20:]))
-		return end > 26 && end <= len(data) && data[end-1] == 0
+func isCPIO(order be.ByteOrder, data []byte) bool {
+	if len(data) < 26 {
+		return false
 	}
+	end := 26 + int(order.Uint16(data[20:]))
+	return end > 26 && end <= len(data) && data[end-1] == 0
 }
 
 // isLHA checks the level of the first header, from 0 to 3.

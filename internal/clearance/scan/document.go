@@ -7,7 +7,9 @@ import (
 	"encoding/hex"
 	"fmt"
 	"path"
+	"regexp"
 	"strings"
+	"sync"
 )
 
 // isPDF looks for the mark where PDF readers do. They accept other data before it.
@@ -207,8 +209,10 @@ func lookZip(n *notes, data []byte) {
 // External parts of Office documents that are loaded when the document is opened. A
 // hyperlink, which needs a click, is not one.
 var (
-	officeOutside = lateRegexp(`(?i)<[^>]*TargetMode\s*=\s*["']External[^>]*>`)
-	officeLoaded  = lateRegexp(`(?i)/(?:attachedTemplate|oleObject|frame|subDocument|externalLinkPath|package)["']`)
+	officeOutside = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)<[^>]*TargetMode\s*=\s*["']External[^>]*>`) })
+	officeLoaded  = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)/(?:attachedTemplate|oleObject|frame|subDocument|externalLinkPath|package)["']`)
+	})
 )
 
 func loadsMore(rels []byte) bool {

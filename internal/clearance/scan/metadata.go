@@ -18,33 +18,30 @@ func (metadata) Version() string { return "2" }
 
 // A form is a kind of file with metadata.
 type form struct {
-	is   func(c Content, data []byte) bool
-	look func(n *notes, data []byte)
+	magic string                            // the first bytes, "" for none
+	is    func(c Content, data []byte) bool // a condition instead, nil for none
+	look  func(n *notes, data []byte)
 }
 
 var forms = []form{
-	{begins("\xff\xd8\xff"), lookJPEG},
-	{begins("\x89PNG\r\n\x1a\n"), lookPNG},
-	{begins("GIF8"), lookGIF},
-	{func(_ Content, d []byte) bool {
+	{"\xff\xd8\xff", nil, lookJPEG},
+	{"\x89PNG\r\n\x1a\n", nil, lookPNG},
+	{"GIF8", nil, lookGIF},
+	{"", func(_ Content, d []byte) bool {
 		return len(d) >= 12 && string(d[:4]) == "RIFF" && string(d[8:12]) == "WEBP"
 	}, lookWebP},
-	{func(_ Content, d []byte) bool {
+	{"", func(_ Content, d []byte) bool {
 		return len(d) >= 4 && (string(d[:4]) == "II*\x00" || string(d[:4]) == "MM\x00*")
 	}, lookEXIF},
-	{func(c Content, d []byte) bool { return isPDF(d) || c.within == "pdf" }, lookPDF},
-	{func(_ Content, d []byte) bool { return isZip(d) }, lookZip},
-	{func(_ Content, d []byte) bool { return isZip(d) }, lookMembers},
-	{func(_ Content, d []byte) bool { return isTar(d) }, lookTar},
-	{func(_ Content, d []byte) bool { return isOLE(d) }, lookOLE},
-	{begins(`{\rt`), lookRTF},
-	{func(c Content, d []byte) bool { return isSVG(c.Path, d) }, lookSVG},
-	{func(_ Content, d []byte) bool { return isID3(d) }, lookID3},
-	{func(_ Content, d []byte) bool { return isFont(d) }, lookFont},
-}
-
-func begins(magic string) func(Content, []byte) bool {
-	return func(_ Content, data []byte) bool { return bytes.HasPrefix(data, []byte(magic)) }
+	{"", func(c Content, d []byte) bool { return isPDF(d) || c.within == "pdf" }, lookPDF},
+	{"", func(_ Content, d []byte) bool { return isZip(d) }, lookZip},
+	{"", func(_ Content, d []byte) bool { return isZip(d) }, lookMembers},
+	{"", func(_ Content, d []byte) bool { return isTar(d) }, lookTar},
+	{"", func(_ Content, d []byte) bool { return isOLE(d) }, lookOLE},
+	{`{\rt`, nil, lookRTF},
+	{"", func(c Content, d []byte) bool { return isSVG(c.Path, d) }, lookSVG},
+	{"", func(_ Content, d []byte) bool { return isID3(d) }, lookID3},
+	{"", func(_ Content, d []byte) bool { return isFont(d) }, lookFont},
 }
 
 func (metadata) Scan(_ context.Context, c Content) ([]Finding, error) {
@@ -61,7 +58,7 @@ func (metadata) Scan(_ context.Context, c Content) ([]Finding, error) {
 		return nil, nil
 	}
 	for _, f := range forms {
-		if f.is(c, data) {
+		if f.is == nil && bytes.HasPrefix(data, []byte(f.magic)) || f.is != nil && f.is(c, data) {
 			f.look(n, data)
 		}
 	}

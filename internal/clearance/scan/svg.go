@@ -4,11 +4,12 @@ import (
 	"bytes"
 	"html"
 	"path"
+	"regexp"
 	"strings"
 	"sync"
 )
 
-var svgTag = lateRegexp(`(?i)<(?:[\w-]+:)?svg[\s>]`)
+var svgTag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)<(?:[\w-]+:)?svg[\s>]`) })
 
 // isSVG looks at the name or the first tag. A web page may contain both images and
 // scripts.
