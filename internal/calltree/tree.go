@@ -47,6 +47,21 @@ func (s *Step) Missing() (problems strictyaml.Problems) {
 	return problems
 }
 
+// WithModel returns the workers that the worker may call, at any depth, and that name a model
+// in their files.
+func (s *Step) WithModel() (list []*worker.Worker) {
+	if s == nil {
+		return nil
+	}
+	for _, call := range s.Calls {
+		if call.Worker.Model.Text != "" && !call.Repeated && !call.Circular {
+			list = append(list, call.Worker)
+		}
+		list = append(list, call.WithModel()...)
+	}
+	return list
+}
+
 // AllMissing returns the problems of Missing for the worker and all that it may call.
 func (s *Step) AllMissing() (problems strictyaml.Problems) {
 	if s == nil {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/instruction"
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/network"
 	"github.com/golem-forge/golem/internal/policy"
@@ -147,11 +149,11 @@ func (s *Suite) tryCase(ctx context.Context, c Case, r *Result) (err error) {
 	if err != nil {
 		return err
 	}
-	instructions, err := program.Instructions(p)
+	instructions, err := p.Instructions().List()
 	if err != nil {
 		return err
 	}
-	follow, untrusted, notes := program.Followed(instructions)
+	follow, untrusted, notes := instruction.Followed(instructions)
 	s.noteMissing(p)
 	calls := &callList{called: make(map[string]bool), refused: make(map[string]bool)}
 	opened, err := p.OpenRun(program.RunOptions{
@@ -201,7 +203,36 @@ func (s *Suite) tryCase(ctx context.Context, c Case, r *Result) (err error) {
 		s.kept = true
 		return nil
 	}
-	return errors.Join(program.DiscardStaged(ctx, p, one.ID), s.remove(p, one))
+	return errors.Join(discardStaged(ctx, p, one.ID), s.remove(p, one))
+}
+
+// discardStaged discards the commits that a session has staged.
+func discardStaged(ctx context.Context, p *program.Program, id string) (err error) {
+	r, err := p.Storage.OpenRecords()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	waiting, err := clearance.Waiting(r.Folder)
+	if err != nil || len(waiting) == 0 {
+		return err
+	}
+	desk := p.NewDesk(r, nil)
+	defer desk.Close()
+	open, err := desk.Open(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := open.List()
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		if c.Session == id || c.Tree == id {
+			err = errors.Join(err, open.Discard(ctx, c.ID))
+		}
+	}
+	return err
 }
 
 // removePatience is how long golem tries to remove a session. Another case that lists the

@@ -203,7 +203,7 @@ func (r *Reader) scan(ctx context.Context, c Commit) (a assessment) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.patience, maxScan))
 	defer cancel()
-	by, files, err := program.HeldBack(ctx, c.Program, c.ID)
+	by, files, err := heldBack(ctx, c.Program, c.ID)
 	switch {
 	case err != nil:
 		a.add(Medium, "not scanned: "+firstLine(err))

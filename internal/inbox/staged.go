@@ -3,6 +3,7 @@ package inbox
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/golem-forge/golem/internal/clearance"
 	"github.com/golem-forge/golem/internal/policy"
@@ -45,4 +46,47 @@ func ReadStaged(ctx context.Context, p *program.Program, id string, secrets []st
 		return nil, nil, &sandbox.Error{Op: "review", Path: id, Code: sandbox.ErrNotFound, Hint: "it was pushed or discarded; golem review lists the commits that wait"}
 	}
 	return staged, look, nil
+}
+
+// heldBack lets the scanners look at a staged commit, and returns the names of those that
+// hold it back, and how many files. The journal has no record of it, because nobody sees more.
+func heldBack(ctx context.Context, p *program.Program, id string) (by []string, files int, err error) {
+	if err := p.CheckTrust(); err != nil {
+		return nil, 0, err
+	}
+	r, err := p.Storage.OpenRecords()
+	if err != nil {
+		return nil, 0, err
+	}
+	defer r.Close()
+	staged, err := r.StagedCommit(id)
+	if err != nil {
+		return nil, 0, err
+	}
+	d := p.NewDesk(r, nil)
+	defer d.Close()
+	desk, err := d.Open(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	scanners, err := d.Scanners()
+	if err != nil {
+		return nil, 0, err
+	}
+	look, err := desk.Look(ctx, staged, 0, scanners)
+	if err != nil {
+		return nil, 0, err
+	}
+	findings := look.Message
+	for _, v := range look.Held() {
+		files++
+		findings = slices.Concat(findings, v.Findings)
+	}
+	for _, f := range findings {
+		if f.Hold && !slices.Contains(by, f.Scanner) {
+			by = append(by, f.Scanner)
+		}
+	}
+	slices.Sort(by)
+	return by, files, ctx.Err()
 }

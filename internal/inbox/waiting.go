@@ -107,7 +107,7 @@ func changesOf(ctx context.Context, s Session) (Changes, error) {
 	t := r.Total()
 	c.Files, c.Added, c.Removed = t.Files, t.Added, t.Removed
 	if c.Commits {
-		if c.Count, err = program.Commits(s.Program, s.Session).Count(ctx); err != nil {
+		if c.Count, err = s.Program.Commits(s.Session).Count(ctx); err != nil {
 			c.Problem = visible.Line(err.Error(), maxProblem)
 		}
 	}

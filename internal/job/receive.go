@@ -57,7 +57,7 @@ func neededPaths(p *program.Program, models []string) (list []string) {
 	for name := range p.Content.Files {
 		add(name)
 	}
-	for _, name := range program.InstructionNames(p) {
+	for _, name := range p.Instructions().Names() {
 		add(name)
 	}
 	for _, file := range append(slices.Clone(p.Project.Engines.Yara), p.Project.Engines.Clamd) {

@@ -16,27 +16,19 @@ func LoadDefault(o Options, mounts []session.Mount) (*Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, addDefaultWorker(p)
+	if p.Entry, err = worker.Parse(defaultFile, starter.DefaultWorker()); err != nil {
+		return nil, err
+	}
+	p.Workers = []*worker.Worker{p.Entry}
+	p.bindStorage()
+	return p, nil
 }
 
 // LoadDefaultSession is like LoadDefault, with the mounts that a session was started with.
 func LoadDefaultSession(o Options, id string) (*Program, error) {
-	p, err := LoadSession(o, id)
+	mounts, err := o.sessionMounts(id)
 	if err != nil {
 		return nil, err
 	}
-	return p, addDefaultWorker(p)
+	return LoadDefault(o, mounts)
 }
-
-func addDefaultWorker(p *Program) error {
-	w, err := worker.Parse(defaultFile, starter.DefaultWorker())
-	if err != nil {
-		return err
-	}
-	p.Workers, p.Entry = []*worker.Worker{w}, w
-	p.bindStorage()
-	return nil
-}
-
-// IsDefault reports whether a program has only the default worker.
-func IsDefault(p *Program) bool { return p.Entry != nil && p.Entry.File == defaultFile }

@@ -44,14 +44,12 @@ func TestEntryLimits(t *testing.T) {
 				refused("tools", err)
 				_, err = p.OpenGate(GateOptions{})
 				refused("gate", err)
-				_, err = p.Explain(context.Background(), "read", "/private/s", "")
+				_, err = p.Subject("")
 				refused("explain", err)
-				_, err = p.ExplainCommand(context.Background(), "true", "")
-				refused("explain a command", err)
 				_, err = p.OpenRun(RunOptions{})
 				refused("run", err)
 				refused("entry", p.CheckEntry())
-				refused("lint", EntryProblems(p).Err())
+				refused("lint", p.EntryProblems().Err())
 				o.Entry = "y"
 				p, test.as = loadProgram(t, o), "y"
 				listed, err = p.Tools("")
@@ -65,7 +63,11 @@ func TestEntryLimits(t *testing.T) {
 			}
 			defer gate.Close()
 			for path, want := range map[string]bool{"/in/a": true, "/private/s": false} {
-				a, err := p.Explain(context.Background(), "read", path, "")
+				subject, err := p.Subject("")
+				if err != nil {
+					t.Fatal(err)
+				}
+				a, err := subject.File(context.Background(), "read", path)
 				if err != nil || a.Allowed != want {
 					t.Errorf("explain %s: got %v, %v, want %v", path, a.Allowed, err, want)
 				}

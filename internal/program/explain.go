@@ -1,42 +1,15 @@
 package program
 
 import (
-	"context"
 	"slices"
 
 	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/project"
 )
 
-// Explain answers whether a worker of the program may do an operation at a path. Name is ""
-// for the entry worker, or for the program itself if it has none.
-func (p *Program) Explain(ctx context.Context, op, path, name string) (explain.Answer, error) {
-	s, err := explainSubject(p, name)
-	if err != nil {
-		return explain.Answer{}, err
-	}
-	return s.File(ctx, op, path)
-}
-
-// ExplainCommand answers whether a worker of the program may run a command line.
-func (p *Program) ExplainCommand(ctx context.Context, line, name string) (explain.CommandAnswer, error) {
-	s, err := explainSubject(p, name)
-	if err != nil {
-		return explain.CommandAnswer{}, err
-	}
-	return s.Command(ctx, line)
-}
-
-// ExplainNetwork answers whether commands of a worker of the program may get a URL.
-func (p *Program) ExplainNetwork(url, name string) (explain.NetworkAnswer, error) {
-	s, err := explainSubject(p, name)
-	if err != nil {
-		return explain.NetworkAnswer{}, err
-	}
-	return s.Network(url)
-}
-
-func explainSubject(p *Program, name string) (explain.Subject, error) {
+// Subject returns a worker of the program whose rights golem explains. Name is "" for the entry
+// worker, or for the program itself if it has none.
+func (p *Program) Subject(name string) (explain.Subject, error) {
 	step, err := p.reach(name)
 	if err != nil {
 		return explain.Subject{}, err

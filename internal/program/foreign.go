@@ -26,11 +26,6 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// foreign returns the custom tools and MCP servers of the program.
-func (p *Program) foreign() foreigntools.Tools {
-	return foreigntools.Tools{Workers: p.Workers, Files: p.toolFiles, State: p.Storage.Sessions.State, Reserved: append(toolNames(), "exec"), Now: p.options.Now}
-}
-
 // foreignCommands returns the runner of a foreign program for a gate. The program sees
 // its own files, and has the network only if it declares it.
 func (d *Gate) foreignCommands(g tool.Gate, f worker.Foreign) (*session.Commands, error) {
@@ -82,7 +77,7 @@ func (d *Gate) newServer(g tool.Gate, s worker.Server, p foreign.Program) (*fore
 		if t, ok := g.Taint.(*taint.Tracker); ok {
 			source = t.Source
 		}
-		dialer, err := d.networks.Remote(s.Name, p.Remote.URL, g.Hosts(), g.Workers, source, func() (http.Header, []string, error) { return remoteHeaders(d.program, s) })
+		dialer, err := d.networks.Remote(s.Name, p.Remote.URL, g.Hosts(), g.Workers, source, func() (http.Header, []string, error) { return d.program.options.remoteHeaders(s) })
 		if err != nil {
 			return nil, nil, err
 		}
@@ -111,7 +106,7 @@ func (r remoteDialer) Dial() (foreign.Requests, error) { return r.Remote.Dial() 
 
 // remoteHeaders returns the headers for a server, and the secrets in them. A secret that
 // is the key of a model goes only to that model's host.
-func remoteHeaders(p *Program, s worker.Server) (header http.Header, hidden []string, err error) {
+func (o Options) remoteHeaders(s worker.Server) (header http.Header, hidden []string, err error) {
 	header = make(http.Header)
 	fail := func(name, hint string) (http.Header, []string, error) {
 		return nil, nil, &sandbox.Error{Op: "mcp", Path: s.Name, Code: sandbox.ErrNotFound, Hint: name + ": " + hint}
@@ -119,7 +114,7 @@ func remoteHeaders(p *Program, s worker.Server) (header http.Header, hidden []st
 	for _, h := range s.Remote.Headers {
 		var value string
 		if h.Variable != "" {
-			text, _ := project.LookupEnv(p.options.Environ, h.Variable)
+			text, _ := project.LookupEnv(o.Environ, h.Variable)
 			if value = strings.TrimSpace(text); value == "" {
 				return fail(h.Name, "the environment variable "+h.Variable+" is not set; set it and start golem again")
 			}
@@ -128,8 +123,8 @@ func remoteHeaders(p *Program, s worker.Server) (header http.Header, hidden []st
 				return fail(h.Name, "the secret "+h.Secret+" is the key of a model, and goes only to its host; store the key of the server under another name")
 			}
 			text, err := "", error(keyring.ErrNotFound)
-			if p.options.Secret != nil {
-				text, err = p.options.Secret(h.Secret)
+			if o.Secret != nil {
+				text, err = o.Secret(h.Secret)
 			}
 			if errors.Is(err, keyring.ErrNotFound) {
 				return fail(h.Name, "there is no secret "+h.Secret+"; store it with golem secret set "+h.Secret)

@@ -2,13 +2,10 @@ package program
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -151,7 +148,7 @@ func (p *Program) ServerNotes(worker string) ([]string, error) {
 func (p *Program) unlistTools(tools []tool.Tool) []tool.Tool {
 	noHost := p.Project.Network.IsEmpty() && p.Project.Fetch.IsEmpty()
 	for i, t := range tools {
-		if t.Toolset == "changes" && t.Name != "undo" && !asksOverlay(p) || t.Toolset == "git" && len(p.Targets().List()) == 0 || t.Name == "api_send" && len(p.Project.Endpoints) == 0 || t.Toolset == "web" && noHost {
+		if t.Toolset == "changes" && t.Name != "undo" && !p.asksOverlay() || t.Toolset == "git" && len(p.Targets().List()) == 0 || t.Name == "api_send" && len(p.Project.Endpoints) == 0 || t.Toolset == "web" && noHost {
 			tools[i].Unlisted = true
 		}
 	}
@@ -174,7 +171,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	if err := p.CheckTrust(); err != nil {
 		return nil, err
 	}
-	p = forSession(p, v)
+	p = p.forSession(v)
 	step, err := p.reach(v.Worker)
 	if err != nil {
 		return nil, err
@@ -228,7 +225,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	closed := func(err error) (*Gate, error) { return nil, errors.Join(err, journal.Close(), rec.Close()) }
 	done := new(records.DoneCalls)
 	gate.Journal = records.GateJournal{Journal: journal, Sign: writers.Signer(), Done: done}
-	approver, err := p.newApprover(v, rec, work.Session)
+	approver, err := v.newApprover(p, rec, work.Session)
 	if err != nil {
 		return closed(err)
 	}
@@ -252,7 +249,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 }
 
 // newApprover returns the approver of a gate, whose session may be nil.
-func (p *Program) newApprover(v GateOptions, rec *records.Records, s *session.Session) (*approval.Approver, error) {
+func (v GateOptions) newApprover(p *Program, rec *records.Records, s *session.Session) (*approval.Approver, error) {
 	now, err := audit.MonotonicClock(rec.Folder, p.options.Now)
 	a := &approval.Approver{Mode: approval.Mode(p.Project.Approval), ModeIsFlag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), ApproveReads: v.ApproveReads, Store: rec.Approvals,
 		Asker: v.Asker, PendingAsker: v.Beside, Policy: p.Storage.Policy, UnseenOff: p.Storage.UnseenOff, Now: now}
@@ -335,14 +332,14 @@ func (d *Gate) connectTools(step *calltree.Step, g tool.Gate, tracker *taint.Tra
 	if d.calls("git", "clearance") {
 		staging, clearing := d.gitTools(step, g, tracker)
 		sending := d.networks.OwnRequests("api_send", "an approved call", g.Workers)
-		list = slices.Concat(list, staging.Tools(), d.program.exportTools(d.clipboard, staging.Scanners, sending).Tools())
+		list = slices.Concat(list, staging.Tools(), d.exportTools(staging.Scanners, sending).Tools())
 		running = append(clearing, sending)
 	}
 	if d.calls("web") {
 		list = append(list, web.Set{Fetcher: d.networks.Fetcher(g.Hosts(), g.Workers, tracker.Source)}.Tools()...)
 	}
 	if d.calls("changes") {
-		list = append(list, changes.Tools(d.work.Keeper(d.records.Folder), d.work.Undoer(undo.OpenStore(d.program.Storage.Sessions.State), d.allFiles), d.work.Committer(gitOpener(d.program)))...)
+		list = append(list, changes.Tools(d.work.Keeper(d.records.Folder), d.work.Undoer(undo.OpenStore(d.program.Storage.Sessions.State), d.allFiles), d.work.Committer(d.program.openGit))...)
 	}
 	g.Tools = d.program.unlistTools(list)
 	unlistServices(g)
@@ -478,30 +475,4 @@ func closeAll(running []io.Closer) error {
 		errs = append(errs, c.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// policyHash returns the hash that remembered approvals of a program are bound to. It covers the
-// content of the program and the effect of flags and environment on its mounts and rules.
-// It does not cover the approval mode, nor where the program is: the same program may
-// continue in another directory or on another machine.
-func policyHash(p *Program) string {
-	h, rules := sha256.New(), p.Project
-	within := func(dir sandbox.Host) string {
-		if rel, err := filepath.Rel(p.root, string(dir)); err == nil && filepath.IsLocal(rel) {
-			return rel
-		}
-		return string(dir)
-	}
-	fmt.Fprintln(h, p.Content.Hash)
-	if IsDefault(p) { // another version of golem may have another one
-		fmt.Fprintf(h, "worker %q\n", p.Entry.Content)
-	}
-	for _, m := range rules.Mounts {
-		fmt.Fprintf(h, "mount %q %q %q %s %q %d\n", m.Target, within(m.Base), within(m.Source), m.Mode, m.Suffixes, m.MaxFileBytes)
-	}
-	for _, r := range rules.Rules {
-		fmt.Fprintf(h, "rule %v %q %v\n", r.Verb, r.Target, r.Approval)
-	}
-	fmt.Fprintf(h, "protect %q network %v fetch %v\n", rules.Protect, rules.Network.Patterns(), rules.Fetch.Patterns())
-	return hex.EncodeToString(h.Sum(nil))
 }

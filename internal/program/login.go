@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/calltree"
 	"github.com/golem-forge/golem/internal/keyring"
 	"github.com/golem-forge/golem/internal/network"
 	"github.com/golem-forge/golem/internal/strictyaml"
@@ -36,16 +37,16 @@ func (d *Gate) loginOf(s worker.Server, workers []string) (*foreign.LoginStore, 
 	requests.LimitPrivate(func(host string) bool {
 		return host == own && (d.networks.MayBePrivate == nil || d.networks.MayBePrivate(host))
 	})
-	store := &foreign.LoginStore{Name: s.Name, URL: s.Remote.URL, Requests: requests, Find: func() (foreign.Login, error) { return findLogin(p, s) }}
+	store := &foreign.LoginStore{Name: s.Name, URL: s.Remote.URL, Requests: requests, Find: func() (foreign.Login, error) { return p.options.findLogin(s) }}
 	if p.options.KeepLogin != nil {
-		store.Keep = func(l foreign.Login) error { return keepLogin(p, l) }
+		store.Keep = func(l foreign.Login) error { return p.options.keepLogin(l) }
 	}
 	return store, requests
 }
 
 // findLogin returns the stored login at a server.
-func findLogin(p *Program, s worker.Server) (l foreign.Login, err error) {
-	text, err := p.options.Login(foreign.LoginName(s.Remote.URL))
+func (o Options) findLogin(s worker.Server) (l foreign.Login, err error) {
+	text, err := o.Login(foreign.LoginName(s.Remote.URL))
 	if errors.Is(err, keyring.ErrNotFound) {
 		return l, foreign.ErrNoLogin
 	}
@@ -55,12 +56,12 @@ func findLogin(p *Program, s worker.Server) (l foreign.Login, err error) {
 	return l, err
 }
 
-func keepLogin(p *Program, l foreign.Login) error {
+func (o Options) keepLogin(l foreign.Login) error {
 	text, err := json.Marshal(l)
 	if err != nil {
 		return err
 	}
-	return p.options.KeepLogin(foreign.LoginName(l.URL), string(text))
+	return o.KeepLogin(foreign.LoginName(l.URL), string(text))
 }
 
 // foreignSecrets returns the secrets of the user that programs and servers of workers get.
@@ -83,7 +84,7 @@ func (p *Program) foreignSecrets() (values []string) {
 				}
 			}
 			if usesLogin(s) && p.options.Login != nil {
-				if l, err := findLogin(p, s); err == nil {
+				if l, err := p.options.findLogin(s); err == nil {
 					values = append(values, l.Hidden()...)
 				}
 			}
@@ -92,12 +93,9 @@ func (p *Program) foreignSecrets() (values []string) {
 	return values
 }
 
-// serverToLogIn returns an MCP server of a worker that the user can log in at.
-func serverToLogIn(p *Program, name, workerName string) (worker.Server, error) {
-	step, err := p.reach(workerName)
-	if err != nil {
-		return worker.Server{}, err
-	}
+// serverToLogIn returns an MCP server of a worker that the user can log in at. step is nil if
+// the program has no worker.
+func serverToLogIn(step *calltree.Step, name string) (worker.Server, error) {
 	fail := func(code sandbox.Code, hint string) (worker.Server, error) {
 		return worker.Server{}, &sandbox.Error{Op: "login", Path: name, Code: code, Hint: hint}
 	}
@@ -126,8 +124,12 @@ func serverToLogIn(p *Program, name, workerName string) (worker.Server, error) {
 }
 
 // LoginName returns the name of the secret with the login at a server of a worker.
-func LoginName(p *Program, workerName, name string) (string, error) {
-	s, err := serverToLogIn(p, name, workerName)
+func (p *Program) LoginName(workerName, name string) (string, error) {
+	step, err := p.reach(workerName)
+	if err != nil {
+		return "", err
+	}
+	s, err := serverToLogIn(step, name)
 	if err != nil {
 		return "", err
 	}
@@ -137,11 +139,7 @@ func LoginName(p *Program, workerName, name string) (string, error) {
 // Login logs the user in at a server of the gate's worker, and stores the login. The
 // browser returns to the address redirect. Ask lets the user log in.
 func (d *Gate) Login(ctx context.Context, name, redirect string, ask func(ctx context.Context, address, host string) (url.Values, error)) error {
-	worker := ""
-	if d.step != nil {
-		worker = d.step.Worker.Name
-	}
-	s, err := serverToLogIn(d.program, name, worker)
+	s, err := serverToLogIn(d.step, name)
 	if err != nil {
 		return err
 	}

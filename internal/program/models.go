@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/calltree"
+	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/run"
-	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -19,44 +19,26 @@ type WorkerModel struct {
 
 // ChosenModel returns the model that a flag or variable sets for all workers of a run, ""
 // if none does.
-func ChosenModel(p *Program) string {
-	if from := p.Project.PlaceOf("model").Source; from == "GOLEM_MODEL" || strings.HasPrefix(from, "--") {
-		return p.Project.Model
+func ChosenModel(p *project.Project) string {
+	if from := p.PlaceOf("model").Source; from == "GOLEM_MODEL" || strings.HasPrefix(from, "--") {
+		return p.Model
 	}
 	return ""
 }
 
 // EntryModel returns the model of the entry worker: the one that is set for all workers,
 // or that of its file, or that of the project. It is "" if nobody names one.
-func EntryModel(p *Program) string {
+func (p *Program) EntryModel() string {
 	own := ""
 	if p.Entry != nil {
 		own = p.Entry.Model.Text
 	}
-	return cmp.Or(ChosenModel(p), own, p.Project.Model)
-}
-
-// WorkersWithModel returns the workers that the entry worker may call, at any depth, and
-// that name a model in their files.
-func WorkersWithModel(p *Program) (list []*worker.Worker) {
-	var visit func(s *calltree.Step)
-	visit = func(s *calltree.Step) {
-		for _, call := range s.Calls {
-			if call.Worker.Model.Text != "" && !call.Repeated && !call.Circular {
-				list = append(list, call.Worker)
-			}
-			visit(call)
-		}
-	}
-	if top := p.Tree(); top != nil {
-		visit(top)
-	}
-	return list
+	return cmp.Or(ChosenModel(p.Project), own, p.Project.Model)
 }
 
 // CheckModel returns an error if a policy forbids a model. how says how to choose another.
-func CheckModel(p *Program, name, how string) error {
-	place, denied := p.Project.Ceiling.DeniedModel(name)
+func CheckModel(c project.Ceiling, name, how string) error {
+	place, denied := c.DeniedModel(name)
 	if !denied {
 		return nil
 	}

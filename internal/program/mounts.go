@@ -102,16 +102,25 @@ func LoadForUndo(o Options, p *Program) (*Program, error) {
 // with; with an empty id, of the session used last. The error is not_found if there is
 // none.
 func LoadSession(o Options, id string) (*Program, error) {
+	mounts, err := o.sessionMounts(id)
+	if err != nil {
+		return nil, err
+	}
+	return LoadMounts(o, mounts)
+}
+
+// sessionMounts returns the mounts of LoadSession.
+func (o Options) sessionMounts(id string) ([]session.Mount, error) {
 	p, err := LoadMounts(o, nil)
 	if err != nil {
 		return nil, err
 	}
 	s, err := p.Storage.Sessions.Find(id)
+	if err == nil && len(s.Mounts) == 0 {
+		err = &sandbox.Error{Op: "session", Path: s.ID, Code: sandbox.ErrNotFound, Hint: "its program is not there any more"}
+	}
 	if err != nil {
 		return nil, err
 	}
-	if len(s.Mounts) == 0 {
-		return nil, &sandbox.Error{Op: "session", Path: s.ID, Code: sandbox.ErrNotFound, Hint: "its program is not there any more"}
-	}
-	return LoadMounts(o, s.Mounts)
+	return s.Mounts, nil
 }

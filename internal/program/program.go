@@ -2,7 +2,10 @@ package program
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -13,7 +16,6 @@ import (
 
 	"github.com/golem-forge/golem/internal/calltree"
 	"github.com/golem-forge/golem/internal/clearance/scan"
-	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/inventory"
 	"github.com/golem-forge/golem/internal/network"
 	"github.com/golem-forge/golem/internal/policy"
@@ -81,12 +83,34 @@ func newProgram(o Options, root, suffix string) (*Program, error) {
 	return p, inventory.Check(p.Storage.Sessions.State)
 }
 
-// bindStorage tells the storage what was read.
+// bindStorage tells the storage what was read. Remembered approvals are bound to a hash of the
+// content of the program and of the effect of flags and environment on its mounts and rules.
+// The hash does not cover the approval mode, nor where the program is: the same program may
+// continue in another directory or on another machine.
 func (p *Program) bindStorage() {
 	p.Storage.Sessions.Project = p.Project
-	if p.Project != nil {
-		p.Storage.Policy, p.Storage.UnseenOff = policyHash(p), unseenOff(p.Project.Ceiling)
+	if p.Project == nil {
+		return
 	}
+	h, rules := sha256.New(), p.Project
+	within := func(dir sandbox.Host) string {
+		if rel, err := filepath.Rel(p.root, string(dir)); err == nil && filepath.IsLocal(rel) {
+			return rel
+		}
+		return string(dir)
+	}
+	fmt.Fprintln(h, p.Content.Hash)
+	if p.IsDefault() { // another version of golem may have another one
+		fmt.Fprintf(h, "worker %q\n", p.Entry.Content)
+	}
+	for _, m := range rules.Mounts {
+		fmt.Fprintf(h, "mount %q %q %q %s %q %d\n", m.Target, within(m.Base), within(m.Source), m.Mode, m.Suffixes, m.MaxFileBytes)
+	}
+	for _, r := range rules.Rules {
+		fmt.Fprintf(h, "rule %v %q %v\n", r.Verb, r.Target, r.Approval)
+	}
+	fmt.Fprintf(h, "protect %q network %v fetch %v\n", rules.Protect, rules.Network.Patterns(), rules.Fetch.Patterns())
+	p.Storage.Policy, p.Storage.UnseenOff = hex.EncodeToString(h.Sum(nil)), unseenOff(rules.Ceiling)
 }
 
 // Load reads the program that a directory belongs to. It returns all problems with its
@@ -128,7 +152,7 @@ func Load(o Options) (*Program, error) {
 		return nil, err
 	}
 	if len(p.Workers) == 0 {
-		problems = append(problems, ignoredWorkers(p)...)
+		problems = append(problems, ignoredWorkers(o.Dir, root)...)
 	}
 	if len(p.Workers) == 0 && file != "" && p.complete {
 		problems = append(problems, worker.FindUnread(root, paths)...)
@@ -168,17 +192,17 @@ func Load(o Options) (*Program, error) {
 
 // ignoredWorkers returns a problem for a main.worker between the directory of the user and
 // the program. A program without workers has only the limits of its project file.
-func ignoredWorkers(p *Program) (problems strictyaml.Problems) {
-	at, err := filepath.Abs(p.options.Dir)
+func ignoredWorkers(dir, root string) (problems strictyaml.Problems) {
+	at, err := filepath.Abs(dir)
 	if err != nil {
 		return nil
 	}
-	for ; at != p.root && at != filepath.Dir(at); at = filepath.Dir(at) {
-		rel, err := filepath.Rel(p.root, at)
+	for ; at != root && at != filepath.Dir(at); at = filepath.Dir(at) {
+		rel, err := filepath.Rel(root, at)
 		if err == nil && exists(filepath.Join(at, project.EntryWorker)) {
-			dir := sandbox.Shown(filepath.ToSlash(rel))
-			problems.Note(strictyaml.Problem{Place: strictyaml.Place{Source: dir + "/" + project.EntryWorker}, What: "this worker is not read, and the program has no other",
-				Hint: "write worker_paths: [" + dir + "] in the project file above it, or a project file next to it"})
+			shown := sandbox.Shown(filepath.ToSlash(rel))
+			problems.Note(strictyaml.Problem{Place: strictyaml.Place{Source: shown + "/" + project.EntryWorker}, What: "this worker is not read, and the program has no other",
+				Hint: "write worker_paths: [" + shown + "] in the project file above it, or a project file next to it"})
 		}
 	}
 	return problems
@@ -202,13 +226,13 @@ func (p *Program) readProject(file string, data []byte, settings []project.Setti
 		return err
 	}
 	if p.presets == nil && len(p.Project.Presets) > 0 { // otherwise the project is read again
-		p.presets = FindPresets(context.Background(), p, p.Project.Presets)
+		p.presets = p.FindPresets(context.Background(), p.Project.Presets)
 	}
 	return network.AddPresets(p.Project, p.presets, p.options.Presets).Err()
 }
 
 // FindPresets returns presets with the hosts that they have on this machine.
-func FindPresets(ctx context.Context, p *Program, names []string) []network.Preset {
+func (p *Program) FindPresets(ctx context.Context, names []string) []network.Preset {
 	return network.FindPresets(ctx, names, p.hostEnv().Safe(), p.Storage.Base)
 }
 
@@ -264,7 +288,7 @@ func (p *Program) Root() sandbox.Host { return sandbox.Host(p.root) }
 func (p *Program) CheckEntry() error { return p.noEntry }
 
 // EntryProblems returns the error of CheckEntry as a problem of the program's files.
-func EntryProblems(p *Program) (problems strictyaml.Problems) {
+func (p *Program) EntryProblems() (problems strictyaml.Problems) {
 	var wrong *sandbox.Error
 	if errors.As(p.noEntry, &wrong) {
 		problems.Note(strictyaml.Problem{Place: strictyaml.Place{Source: project.EntryWorker}, What: "not found", Hint: wrong.Hint})
@@ -272,30 +296,11 @@ func EntryProblems(p *Program) (problems strictyaml.Problems) {
 	return problems
 }
 
+// IsDefault reports whether a program has only the default worker.
+func (p *Program) IsDefault() bool { return p.Entry != nil && p.Entry.File == defaultFile }
+
 // Worker returns the worker with a name, nil if there is none.
 func (p *Program) Worker(name string) *worker.Worker { return calltree.Named(p.Workers, name) }
-
-// Ceiling returns the most that any worker of the program may do: what the project grants
-// if the user trusts it, or else to read the program's directory.
-func (p *Program) Ceiling() (policy.Grant, *sandbox.Sandbox, error) {
-	trusted, err := p.IsTrusted()
-	if err != nil {
-		return policy.Grant{}, nil, err
-	}
-	if trusted {
-		s, err := p.Project.Sandbox(explain.ProbeMount)
-		return p.Project.Grant(), s, err
-	}
-	if rel, err := filepath.Rel(p.root, p.Storage.Base); err == nil && filepath.IsLocal(rel) {
-		return policy.Grant{}, nil, &sandbox.Error{Op: "trust", Code: sandbox.ErrInvalid,
-			Hint: "the state directory is in the program, where workers would see it; choose another with --state"}
-	}
-	if err := p.Project.Ceiling.CheckRoot("trust", p.root); err != nil {
-		return policy.Grant{}, nil, err
-	}
-	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Source: p.Root(), Access: sandbox.ReadOnly}}})
-	return policy.Grant{Files: policy.AllFiles(), Tools: policy.SetOf("filesystem")}, s, err
-}
 
 // StateBase returns the directory with the state of all programs.
 func (o Options) StateBase() string {

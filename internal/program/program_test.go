@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/starter"
 	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/trust"
@@ -72,37 +71,28 @@ func wideProgram(t *testing.T) Options {
 	return o
 }
 
-// TestUntrustedIsTheDefaultPolicy: until the user trusts it, a program can only read its
-// own directory, whatever its files say.
-func TestUntrustedIsTheDefaultPolicy(t *testing.T) {
+// TestUntrustedHasNoGate: until the user trusts a program, nobody makes a call for it, whatever
+// its files say.
+func TestUntrustedHasNoGate(t *testing.T) {
 	o := wideProgram(t)
 	p := loadProgram(t, o)
-	grant, s, err := p.Ceiling()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := s.WritableRoots(); len(got) > 0 {
-		t.Errorf("writable: %v", got)
-	}
-	if _, err := s.Read("/main.worker"); err != nil {
-		t.Errorf("the program's own directory: %v", err)
-	}
-	if _, err := s.List("/in"); err == nil {
-		t.Error("an outside directory is shown")
-	}
-	for _, e := range []policy.Effect{{Verb: policy.Connect, Target: "example.com"}, {Verb: policy.Use, Target: "shell"}, {Verb: policy.Call, Target: "main"}} {
-		if d := grant.Decide(e); d.Approval != policy.Blocked {
-			t.Errorf("%s is %s", e, d.Approval)
+	for what, open := range map[string]func() (any, error){
+		"gate": func() (any, error) { return p.OpenGate(GateOptions{}) },
+		"run":  func() (any, error) { return p.OpenRun(RunOptions{}) },
+	} {
+		if _, err := open(); sandbox.CodeOf(err) != "untrusted" {
+			t.Errorf("%s: got %v", what, err)
 		}
 	}
 	if err := p.Trust(); err != nil {
 		t.Fatal(err)
 	}
-	grant, s, err = loadProgram(t, o).Ceiling()
+	gate, err := loadProgram(t, o).OpenGate(GateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !s.CanWrite("/in/x") || !grant.Hosts.IsAll() {
+	defer gate.Close()
+	if !gate.Files.CanWrite("/in/x") || !gate.Grant.Hosts.IsAll() {
 		t.Error("trusted, but the grant is not the project's")
 	}
 }
@@ -245,7 +235,11 @@ sandbox:
 		{"write", "/portfolio/x.md", true}, {"write", "/portfolio/x.exe", false}, {"read", "/pipeline/b", true},
 		{"write", "/pipeline/b", false}, {"read", "/main.worker", false},
 	} {
-		a, err := p.Explain(context.Background(), test.op, test.path, "")
+		subject, err := p.Subject("")
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := subject.File(context.Background(), test.op, test.path)
 		if err != nil || a.Allowed != test.want {
 			t.Errorf("%s %s: %v %s, %v", test.op, test.path, a.Allowed, a.Reason, err)
 		}

@@ -13,13 +13,16 @@ import (
 
 	"github.com/golem-forge/golem/internal/calltree"
 	"github.com/golem-forge/golem/internal/foreigntools"
+	"github.com/golem-forge/golem/internal/instruction"
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/network"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/taint"
+	"github.com/golem-forge/golem/internal/target"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
@@ -35,13 +38,13 @@ type RunOptions struct {
 	Requests   *network.OwnRequests   // those of the model, nil for a model without any
 	Others     []*network.OwnRequests // more requests of golem for the run; the journal records them, too
 	Price      func(modelName string, u model.Usage) (dollars float64, known bool)
-	Fallbacks  []run.Choice           // models to ask if Model does not answer
-	Models     map[string]WorkerModel // of workers that name one, by the worker's name; the others ask the model of their caller
-	Answers    policy.Answers         // of the user, for all workers
-	Limits     policy.Limits          // that hold beside those of the worker; zero is no limit
-	Resume     bool                   // continue the run of the session
-	Follow     []Instruction          // the trusted instructions for workers that read such files
-	Attached   []string               // files of the user that the entry worker gets, attached or as its input
+	Fallbacks  []run.Choice              // models to ask if Model does not answer
+	Models     map[string]WorkerModel    // of workers that name one, by the worker's name; the others ask the model of their caller
+	Answers    policy.Answers            // of the user, for all workers
+	Limits     policy.Limits             // that hold beside those of the worker; zero is no limit
+	Resume     bool                      // continue the run of the session
+	Follow     []instruction.Instruction // the trusted instructions for workers that read such files
+	Attached   []string                  // files of the user that the entry worker gets, attached or as its input
 	OnEvent    func(run.Event)
 
 	// Claim and Checkpoint are those of run.Run, for a run that moves between machines.
@@ -75,7 +78,7 @@ func (p *Program) OpenRun(options RunOptions) (r *Run, err error) {
 	if step == nil {
 		return nil, &sandbox.Error{Op: "run", Code: sandbox.ErrNotFound, Hint: "this program has only a project file, and no worker to begin with; write main.worker"}
 	}
-	if err := checkModels(p, j, step.Grant.Limits.Meet(j.Limits)); err != nil {
+	if err := j.checkModels(p.Project.Ceiling, step.Grant.Limits.Meet(j.Limits)); err != nil {
 		return nil, err
 	}
 	j.GateOptions.Run = true
@@ -121,7 +124,7 @@ func (p *Program) OpenRun(options RunOptions) (r *Run, err error) {
 		return nil, err
 	}
 	if !j.Resume {
-		err = checkNew(p, gate)
+		err = gate.checkNew()
 	}
 	if err != nil {
 		return nil, errors.Join(err, free(), dir.Close())
@@ -150,23 +153,24 @@ func (p *Program) OpenRun(options RunOptions) (r *Run, err error) {
 	if hooks, ok := r.Entry.Gate.Hooks.(*foreigntools.Hooks); ok && !r.Chat {
 		r.AtEnd = hooks.End
 	}
-	r.Entry.Exposure.MarkTainted(attachmentsOf(p, step).UntrustedMount(j.Attached))
+	attachments := run.Attachments{Root: p.root, Project: p.Project, Worker: step.Worker, Policy: step.Grant.Attachments}
+	r.Entry.Exposure.MarkTainted(attachments.UntrustedMount(j.Attached))
 	return r, nil
 }
 
-// checkNew returns an error if a new run in the session of a gate would replace a run that
+// checkNew returns an error if a new run in the session of the gate would replace a run that
 // waits for an approval.
-func checkNew(p *Program, gate *Gate) error {
-	end, err := p.Storage.Runs().End(gate.Session)
+func (d *Gate) checkNew() error {
+	end, err := d.program.Storage.Runs().End(d.Session)
 	if err != nil || end != run.Paused {
 		return err
 	}
-	pending, err := gate.records.Approvals.Pending()
+	pending, err := d.records.Approvals.Pending()
 	if err != nil {
 		return err
 	}
 	for _, w := range pending {
-		if w.Session == gate.Session.ID && !w.Expired(p.options.Now()) {
+		if w.Session == d.Session.ID && !w.Expired(d.program.options.Now()) {
 			return &sandbox.Error{Op: "--session", Path: w.Session, Code: sandbox.ErrExists, Hint: "its run is paused and waits for your approval; golem run --resume " + w.Session +
 				" continues it, golem approvals revoke " + w.ID + " drops the call that waits, and golem run without --session begins a new session"}
 		}
@@ -229,8 +233,8 @@ func (r *Run) worker(step *calltree.Step, grant policy.Grant, above []*run.Budge
 		return nil, err
 	}
 	tracker, _ := gate.Taint.(*taint.Tracker)
-	made := &run.Worker{Name: w.Name, Exposure: tracker, Prompt: withInstructions(w, r.job.Follow), Gate: gate, Model: m.Model, ModelName: m.Name, Fallbacks: m.Fallbacks, Budgets: above, Answers: r.job.Answers.Or(w.Answers).Or(p.Project.Answers), Context: smallest(w.MaxContextTokens, m.Context), Summarizer: r.job.Summarizer, Empty: w.AllowEmptyInput,
-		Layer: r.Gate.work.HasOverlays() && asksOverlay(p), Any: grant.Workers.IsAll(), Notes: notes, Close: release}
+	made := &run.Worker{Name: w.Name, Exposure: tracker, Prompt: instruction.Prompt(w, r.job.Follow), Gate: gate, Model: m.Model, ModelName: m.Name, Fallbacks: m.Fallbacks, Budgets: above, Answers: r.job.Answers.Or(w.Answers).Or(p.Project.Answers), Context: smallest(w.MaxContextTokens, m.Context), Summarizer: r.job.Summarizer, Empty: w.AllowEmptyInput,
+		Layer: r.Gate.work.HasOverlays() && p.asksOverlay(), Any: grant.Workers.IsAll(), Notes: notes, Close: release}
 	if w.Budget != (policy.Limits{}) {
 		made.Budgets = append([]*run.Budget{run.NewWorkerBudget(w.Budget, w.File, r.job.Price, p.options.Now())}, above...)
 	}
@@ -356,7 +360,7 @@ func (r *Run) UseModel(c run.Choice, context int64) error {
 		return err
 	}
 	j.Model, j.ModelName, j.Fallbacks, j.Context = c.Model, c.Name, nil, context
-	if err := checkModels(p, j, step.Grant.Limits.Meet(j.Limits)); err != nil {
+	if err := j.checkModels(p.Project.Ceiling, step.Grant.Limits.Meet(j.Limits)); err != nil {
 		return err
 	}
 	if err := checkModel(step.Worker, c.Name); err != nil {
@@ -394,31 +398,31 @@ func (r *Run) Attach(names []string) ([]model.File, error) {
 }
 
 // checkModels returns an error if a run may not ask one of its models.
-func checkModels(p *Program, j RunOptions, limits policy.Limits) error {
-	if err := CheckModel(p, j.ModelName, "choose one of them with --model"); err != nil {
+func (j RunOptions) checkModels(c project.Ceiling, limits policy.Limits) error {
+	if err := CheckModel(c, j.ModelName, "choose one of them with --model"); err != nil {
 		return err
 	}
 	if j.Summarizer.Name != "" {
-		if err := CheckModel(p, j.Summarizer.Name, "choose one of them with --set summary_model=…"); err != nil {
+		if err := CheckModel(c, j.Summarizer.Name, "choose one of them with --set summary_model=…"); err != nil {
 			return err
 		}
 	}
 	fallbacks := slices.Clone(j.Fallbacks)
 	for name, m := range j.Models {
-		if err := CheckModel(p, m.Name, "change the model of the worker "+name+", or choose one model for all workers with --model"); err != nil {
+		if err := CheckModel(c, m.Name, "change the model of the worker "+name+", or choose one model for all workers with --model"); err != nil {
 			return err
 		}
 		fallbacks = append(fallbacks, m.Fallbacks...)
 	}
-	for _, c := range fallbacks {
-		if err := CheckModel(p, c.Name, "leave this one out of fallback_models and --fallback"); err != nil {
+	for _, one := range fallbacks {
+		if err := CheckModel(c, one.Name, "leave this one out of fallback_models and --fallback"); err != nil {
 			return err
 		}
 		if j.Price == nil || limits.Cost == 0 {
 			continue
 		}
-		if _, known := j.Price(c.Name, model.Usage{}); !known {
-			return &sandbox.Error{Op: "run", Path: c.Name, Code: sandbox.ErrInvalid, Hint: "its price is not known, so budget.cost cannot be kept; leave it out of fallback_models and --fallback, or use budget.tokens"}
+		if _, known := j.Price(one.Name, model.Usage{}); !known {
+			return &sandbox.Error{Op: "run", Path: one.Name, Code: sandbox.ErrInvalid, Hint: "its price is not known, so budget.cost cannot be kept; leave it out of fallback_models and --fallback, or use budget.tokens"}
 		}
 	}
 	return nil
@@ -438,4 +442,50 @@ func checkModel(w *worker.Worker, name string) error {
 		name = vendor + ":" + filepath.Base(file) // workers read the message, and must not see a path of the host
 	}
 	return &sandbox.Error{Op: "run", Path: w.Name, Code: sandbox.ErrInvalid, Hint: "it is written for " + strings.Join(w.Models, ", ") + ", and the model is " + name + "; --model chooses another"}
+}
+
+// Balance is how much a run has read, and how much it has staged.
+type Balance struct {
+	Read, Staged int64 // bytes
+	Commits      int
+}
+
+// Balance returns the balance of the session so far.
+func (r *Run) Balance() Balance {
+	var b Balance
+	if r.Entry != nil {
+		b.Read = r.Entry.Exposure.Bytes()
+	}
+	p := r.Gate.program
+	if !target.HasGit(p.Storage.Sessions.State) {
+		return b // nothing was ever staged
+	}
+	desk, err := p.NewDesk(r.Gate.records, nil).Open(context.Background())
+	if err != nil {
+		return b
+	}
+	list, _ := desk.List()
+	for _, c := range list {
+		if c.Session == r.ID {
+			b.Commits++
+			b.Staged += c.Bytes()
+		}
+	}
+	return b
+}
+
+// propose stores a new worker for the user to review.
+func (r *Run) propose(name, description, prompt string) (string, error) {
+	taken := toolNames()
+	for _, w := range r.Gate.program.Workers {
+		taken = append(taken, w.Name)
+	}
+	w, err := session.NewProposal(name, description, prompt, taken)
+	if err != nil {
+		return "", err
+	}
+	if err := r.Gate.Session.Propose(w); err != nil {
+		return "", err
+	}
+	return "proposed: " + name + " waits for the user, and cannot be called in this run", nil
 }

@@ -1,19 +1,16 @@
 package program
 
 import (
-	"context"
-	"errors"
 	"path/filepath"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/clearance"
 	"github.com/golem-forge/golem/internal/git"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // forSession returns the program with its mounts as the session of a gate has them.
-func forSession(p *Program, v GateOptions) *Program {
+func (p *Program) forSession(v GateOptions) *Program {
 	isolated := v.Isolated
 	if !isolated && v.Session != "" && v.Session != session.New {
 		s, err := p.Storage.Sessions.Find(v.Session) // opening the session returns the error
@@ -30,41 +27,12 @@ func forSession(p *Program, v GateOptions) *Program {
 
 // asksOverlay reports whether the project itself asks for an overlay. Only then the worker
 // learns of it: an isolated run has the prompt and the tools of a plain one.
-func asksOverlay(p *Program) bool {
+func (p *Program) asksOverlay() bool {
 	store := p.Storage.Sessions
 	if p.plain != nil {
 		store.Project = p.plain
 	}
 	return len(store.OverlayMounts()) > 0
-}
-
-// DiscardStaged discards the commits that a session has staged.
-func DiscardStaged(ctx context.Context, p *Program, id string) (err error) {
-	r, err := p.Storage.OpenRecords()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	waiting, err := clearance.Waiting(r.Folder)
-	if err != nil || len(waiting) == 0 {
-		return err
-	}
-	desk := newDesk(p, r, nil)
-	defer desk.Close()
-	open, err := desk.Open(ctx)
-	if err != nil {
-		return err
-	}
-	list, err := open.List()
-	if err != nil {
-		return err
-	}
-	for _, c := range list {
-		if c.Session == id || c.Tree == id {
-			err = errors.Join(err, open.Discard(ctx, c.ID))
-		}
-	}
-	return err
 }
 
 // RepositoryAbove returns the git work tree that holds the directory at / without being

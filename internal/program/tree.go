@@ -5,6 +5,9 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/calltree"
+	"github.com/golem-forge/golem/internal/foreigntools"
+	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -34,6 +37,30 @@ func (p *Program) reach(name string) (*calltree.Step, error) {
 	}
 	return nil, &sandbox.Error{Op: "worker", Path: name, Code: sandbox.ErrNotFound,
 		Hint: "no worker may call it; name it under workers.allowed_workers of one that is called, or choose it with --entry"}
+}
+
+// foreign returns the custom tools and MCP servers of the program.
+func (p *Program) foreign() foreigntools.Tools {
+	return foreigntools.Tools{Workers: p.Workers, Files: p.toolFiles, State: p.Storage.Sessions.State, Reserved: append(toolNames(), "exec"), Now: p.options.Now}
+}
+
+// Attachments returns the reader of files that the user attaches for the entry worker.
+func (p *Program) Attachments() (run.Attachments, error) {
+	a := run.Attachments{Root: p.root, Project: p.Project}
+	step, err := p.reach("")
+	if step != nil {
+		a.Worker, a.Policy = step.Worker, step.Grant.Attachments
+	}
+	return a, err
+}
+
+// Attach reads files of the user for the entry worker, within its attachment policy.
+func (p *Program) Attach(names []string) ([]model.File, error) {
+	a, err := p.Attachments()
+	if err != nil || len(names) == 0 {
+		return nil, err
+	}
+	return a.Read(names)
 }
 
 func joinSorted(names []string) string {

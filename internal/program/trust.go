@@ -3,23 +3,25 @@ package program
 import (
 	"slices"
 
+	"github.com/golem-forge/golem/internal/instruction"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/trust"
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// TrustStore returns the store of the program's content that the user trusts.
+// TrustStore returns the store of the program's content that the user trusts. The submitter of
+// a job has signed the hash of its content, and the policy of the submitter's machine counts.
 func (p *Program) TrustStore() trust.Store {
-	return trust.Store{State: p.Storage.Sessions.State, Root: p.root, Accepted: p.options.Trust, UnseenOff: unseenTrustOff(p), Now: p.options.Now}
+	s := trust.Store{State: p.Storage.Sessions.State, Root: p.root, Accepted: p.options.Trust, Now: p.options.Now}
+	if p.options.Job == nil {
+		s.UnseenOff = p.Storage.UnseenOff
+	}
+	return s
 }
 
-// unseenTrustOff is UnseenOff for a hash that the user gives to a command. It is "" for a job:
-// its submitter has signed the hash, and the policy of the submitter's machine counts.
-func unseenTrustOff(p *Program) string {
-	if p.options.Job != nil {
-		return ""
-	}
-	return p.Storage.UnseenOff
+// Instructions returns the finder of files with instructions for the workers.
+func (p *Program) Instructions() instruction.Finder {
+	return instruction.Finder{Project: p.Project, Workers: p.Workers, Root: p.root, Base: p.Storage.Base, Trust: p.TrustStore()}
 }
 
 // TrustRequest returns the content that the user is asked to trust.
@@ -53,7 +55,7 @@ func (p *Program) CheckTrust() error {
 // TrustQuestion returns the request to trust the content of a program. Its warnings are the
 // risky permissions. If the user has trusted other content of the program before, it shows
 // what has changed since. Otherwise it lists all permissions.
-func TrustQuestion(p *Program) (tool.Request, error) {
+func (p *Program) TrustQuestion() (tool.Request, error) {
 	list, err := p.TrustStore().Differences(p.Content)
 	if err != nil {
 		return tool.Request{}, err
@@ -76,23 +78,7 @@ func TrustQuestion(p *Program) (tool.Request, error) {
 	if place, off := p.Project.Ceiling.NetworkOff(); off {
 		details = append(details, "whatever it asks for, the network stays off: "+place.String())
 	}
-	return tool.NewCommandRequest("trust", "trust the program in "+p.root+" as it is now", warnings, details, trustChanges(list), map[string]string{"content": p.Content.Hash})
-}
-
-// trustChanges returns what has changed since the user last trusted a content.
-func trustChanges(list []trust.Difference) []tool.Change {
-	var changes []tool.Change
-	for _, d := range list {
-		op := tool.Update
-		switch {
-		case !d.Had:
-			op = tool.Create
-		case !d.Has:
-			op = tool.Delete
-		}
-		changes = append(changes, tool.Change{Path: d.Name, Op: op, Diff: d.Diff})
-	}
-	return changes
+	return tool.NewCommandRequest("trust", "trust the program in "+p.root+" as it is now", warnings, details, instruction.Changes(list), map[string]string{"content": p.Content.Hash})
 }
 
 // Trust records that the user trusts the program's content.

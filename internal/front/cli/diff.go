@@ -13,7 +13,6 @@ import (
 
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/overlay"
-	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/visible"
 )
@@ -335,7 +334,7 @@ func (w *workSession) describeCommits() string {
 	if !w.hasEnded {
 		return hint
 	}
-	n, err := program.Commits(w.program, w.Session).Count(context.Background())
+	n, err := w.program.Commits(w.Session).Count(context.Background())
 	switch {
 	case err != nil:
 		return hint

@@ -6,7 +6,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/toolset/changes"
 	"github.com/golem-forge/golem/internal/visible"
@@ -18,7 +17,7 @@ import (
 func showCommits(cmd *cobra.Command, w *workSession, stat bool) error {
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
-	list, skipped, err := program.Commits(w.program, w.Session).Read(ctx)
+	list, skipped, err := w.program.Commits(w.Session).Read(ctx)
 	if err != nil {
 		return err
 	}

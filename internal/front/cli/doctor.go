@@ -282,10 +282,16 @@ func reason(err error) error {
 // examineLevel reports whether commands of the program run at the level that it requires.
 // It returns nil if the program requires none.
 func examineLevel(p *program.Program, best jail.Level) []finding {
-	if p == nil || p.RequiredLevel() == policy.AnyLevel {
+	if p == nil || p.Project == nil {
 		return nil
 	}
-	needs := p.RequiredLevel()
+	needs := p.Project.Grant().Level
+	if p.Entry != nil {
+		needs = p.Tree().Grant.Level
+	}
+	if needs == policy.AnyLevel {
+		return nil
+	}
 	f := finding{Name: "required", Holds: "yes", Why: "the program requires " + needs.String() + " (require_os_sandbox)"}
 	switch {
 	case needs > policy.Namespaces:

@@ -128,7 +128,11 @@ func answered(ctx context.Context, flags *programFlags, mounts []*explain.Mount,
 		if err != nil {
 			return explain.Answer{}, nil, err
 		}
-		a, err := p.Explain(ctx, op, name, worker)
+		s, err := p.Subject(worker)
+		if err != nil {
+			return explain.Answer{}, nil, err
+		}
+		a, err := s.File(ctx, op, name)
 		return a, p, err
 	}
 	a, err := explain.Mounts(ctx, op, name, mounts)
@@ -171,7 +175,11 @@ func explainCommand(cmd *cobra.Command, flags *programFlags, line, worker string
 	if err != nil {
 		return err
 	}
-	a, err := p.ExplainCommand(cmd.Context(), line, worker)
+	s, err := p.Subject(worker)
+	if err != nil {
+		return err
+	}
+	a, err := s.Command(cmd.Context(), line)
 	if err != nil {
 		return err
 	}

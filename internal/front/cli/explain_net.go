@@ -15,7 +15,11 @@ func explainNetwork(cmd *cobra.Command, flags *programFlags, url, worker string)
 	if err != nil {
 		return err
 	}
-	a, err := p.ExplainNetwork(url, worker)
+	s, err := p.Subject(worker)
+	if err != nil {
+		return usagef("--net %v", err)
+	}
+	a, err := s.Network(url)
 	if err != nil {
 		return usagef("--net %v", err)
 	}

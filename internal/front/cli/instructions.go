@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/instruction"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/visible"
 )
@@ -17,8 +18,8 @@ import (
 // askInstructions returns the files of instructions, such as AGENTS.md. At a terminal it shows
 // those that the user does not trust, and asks whether to follow them. Otherwise it says
 // that golem does not follow them. A worker that reads an untrusted one is tainted.
-func (f *runFlags) askInstructions(cmd *cobra.Command, p *program.Program, note func(string)) (follow []program.Instruction, untrusted []string, err error) {
-	list, err := program.Instructions(p)
+func (f *runFlags) askInstructions(cmd *cobra.Command, p *program.Program, note func(string)) (follow []instruction.Instruction, untrusted []string, err error) {
+	list, err := p.Instructions().List()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -56,12 +57,12 @@ func (f *runFlags) askInstructions(cmd *cobra.Command, p *program.Program, note 
 			}
 		}
 	}
-	follow, untrusted, _ = program.Followed(list)
+	follow, untrusted, _ = instruction.Followed(list)
 	return follow, untrusted, nil
 }
 
 // typedInstruction returns the path of a file of instructions as the user types it here.
-func (f *programFlags) typedInstruction(one program.Instruction) string {
+func (f *programFlags) typedInstruction(one instruction.Instruction) string {
 	return filepath.ToSlash(filepath.Join(f.dir, one.Name))
 }
 
@@ -71,14 +72,14 @@ func (f *programFlags) trustInstruction(cmd *cobra.Command, file string, yes, pr
 	if err != nil {
 		return err
 	}
-	names := program.InstructionNames(p)
+	names := p.Instructions().Names()
 	if base := filepath.Base(file); !slices.Contains(names, base) {
 		return usagef("trust takes a file of instructions for workers (AGENTS.md, CLAUDE.md), got %s; a directory is named with -C: golem trust -C %s", visible.Text(file), visible.CommandLine(file))
 	}
 	if !filepath.IsAbs(file) {
 		file = filepath.Join(f.dir, file)
 	}
-	one, err := program.FindInstruction(p, file)
+	one, err := p.Instructions().Find(file)
 	switch {
 	case err != nil:
 		return err

@@ -94,7 +94,7 @@ func newMCPLogout() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		name, err := program.LoginName(p, f.worker, args[0])
+		name, err := p.LoginName(f.worker, args[0])
 		if err != nil {
 			return err
 		}

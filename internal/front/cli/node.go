@@ -166,18 +166,18 @@ func jobModels(limits *job.Limits) func(*program.Program, string, *network.OwnRe
 // openJobModel opens the model of a job. Files of scripted models are in the job's program.
 func openJobModel(p *program.Program, name string, requests *network.OwnRequests, mayUse func(host string) bool) (m model.Model, full string, closed func() error, err error) {
 	if name == "" {
-		name = program.EntryModel(p)
+		name = p.EntryModel()
 	}
 	closed = func() error { return nil }
 	if name == "" {
 		return nil, "", closed, usageError("the job names no model; submit it again with --model")
 	}
-	if err := program.CheckModel(p, name, "submit the job again with one of them as --model"); err != nil {
+	if err := program.CheckModel(p.Project.Ceiling, name, "submit the job again with one of them as --model"); err != nil {
 		return nil, name, closed, err
 	}
 	server := p.Project.ModelServer
 	if slices.ContainsFunc(p.Workers, func(w *worker.Worker) bool { return w != p.Entry && w.Model.Text == name }) {
-		server = serverFor(p, program.EntryModel(p), name)
+		server = serverFor(p, p.EntryModel(), name)
 	}
 	root := string(p.Root())
 	m, err = models.Open(models.Options{Spec: name, Base: server.URL, KeyName: server.Key, API: models.API(server.API), ByProject: true, MayUse: mayUse, Env: os.LookupEnv,

@@ -25,7 +25,7 @@ type presetDocument struct {
 func printPresets(cmd *cobra.Command, p *program.Program) error {
 	list := []presetDocument{}
 	rows := [][]string{{"preset", "used", "hosts", "from"}}
-	for _, s := range program.FindPresets(cmd.Context(), p, policy.PresetNames()) {
+	for _, s := range p.FindPresets(cmd.Context(), policy.PresetNames()) {
 		d := presetDocument{Name: s.Name, About: s.About, Hosts: append([]string{}, s.Hosts.Patterns()...), Used: slices.Contains(p.Project.Presets, s.Name)}
 		if s.Err != nil {
 			d.Problem = s.Err.Error()

@@ -19,6 +19,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/starter"
 	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/visible"
@@ -184,9 +185,9 @@ Exit code 0: no problems; 2: problems.`,
 			}
 		}
 		if p != nil {
-			problems = append(problems, program.EntryProblems(p)...)
+			problems = append(problems, p.EntryProblems()...)
 			problems = append(problems, p.Tree().AllMissing()...)
-			problems = append(problems, p.UnmetLevels()...)
+			problems = append(problems, unmetLevels(p)...)
 			problems = append(problems, lint.CheckSettings(p.Project, models.Names())...)
 		}
 		if wantsJSON(cmd) {
@@ -245,17 +246,40 @@ type lintFix struct {
 	To   string `json:"to"`
 }
 
+// unmetLevels returns a problem for each required level that this version does not have.
+// The files are valid, but no command would run.
+func unmetLevels(p *program.Program) strictyaml.Problems {
+	var problems strictyaml.Problems
+	add := func(place strictyaml.Place, l policy.Level) {
+		if l > policy.Namespaces {
+			problems.Add(strictyaml.Node{Place: place}, "require_os_sandbox: "+l.String()+", which this version does not have; no command would run", session.NoContainer)
+		}
+	}
+	if p.Project != nil {
+		for _, v := range p.Project.Values() {
+			if v.Key == "sandbox.require_os_sandbox" {
+				add(v.From, p.Project.Grant().Level)
+			}
+		}
+	}
+	for _, w := range p.Workers {
+		add(w.Sandbox.Place, w.Sandbox.Level)
+	}
+	return problems
+}
+
 // fixSpelling writes the keys of a program in snake_case, and prints what it changes. With
 // dry it changes nothing.
 func fixSpelling(cmd *cobra.Command, p *program.Program, dry bool) ([]strictyaml.Respelling, error) {
-	list := program.Respellings(p)
+	files := lint.Program{Root: string(p.Root()), Project: p.Project, Workers: p.Workers, Content: p.Content}
+	list := lint.Respellings(files)
 	trusted, err := p.IsTrusted()
 	if err != nil {
 		return nil, err
 	}
 	var skipped []strictyaml.Respelling
 	if !dry {
-		if skipped, err = program.Respell(p); err != nil {
+		if skipped, err = lint.Respell(files); err != nil {
 			return nil, err
 		}
 	}

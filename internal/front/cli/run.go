@@ -138,8 +138,8 @@ spent; 5: no jail; 130: stopped.`,
 				return err
 			}
 		}
-		if f.resume != "" && (f.entry == "" || program.IsDefault(p)) {
-			isDefault := program.IsDefault(p)
+		if f.resume != "" && (f.entry == "" || p.IsDefault()) {
+			isDefault := p.IsDefault()
 			if p, err = f.programBefore(p); err != nil && (isDefault || f.resume != "last") {
 				return f.findPaused(err)
 			}
@@ -161,7 +161,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 		return err
 	}
 	if f.apart != nil {
-		if err := program.CheckSandbox(p, realPath(f.apart.dir)); err != nil {
+		if err := checkSandbox(p, realPath(f.apart.dir)); err != nil {
 			return err
 		}
 	}
@@ -235,7 +235,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	if err != nil {
 		return err
 	}
-	if program.IsDefault(p) && !out.json {
+	if p.IsDefault() && !out.json {
 		f.tellDefault(cmd, p, r.Gate, m.Name)
 	}
 	for _, note := range append(r.Gate.StartNotes, r.Gate.Notes...) {
@@ -287,7 +287,7 @@ func (f *runFlags) programBefore(p *program.Program) (*program.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	if program.IsDefault(p) {
+	if p.IsDefault() {
 		return f.open(opening{otherwise: defaultWorker, session: s.ID}) // it may have other mounts
 	}
 	begin, err := p.Storage.Runs().Begin(s)

@@ -38,7 +38,7 @@ func dryRun(cmd *cobra.Command, p *program.Program) error {
 		return err
 	}
 	if wantsJSON(cmd) {
-		return printJSON(cmd.OutOrStdout(), map[string]any{"model": program.EntryModel(p), "approval": p.Project.Approval, "entry": step})
+		return printJSON(cmd.OutOrStdout(), map[string]any{"model": p.EntryModel(), "approval": p.Project.Approval, "entry": step})
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "nothing is run; approval %s\n", p.Project.Approval)
 	step.print(cmd.OutOrStdout(), "")

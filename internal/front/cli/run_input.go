@@ -129,7 +129,11 @@ func (f *runFlags) addStdin(cmd *cobra.Command, p *program.Program, in *run.Inpu
 	case len(data) == 0:
 		return nil
 	case !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0:
-		file, err := program.AttachData(p, stdinName, data, in.Files)
+		attachments, err := p.Attachments()
+		if err != nil {
+			return err
+		}
+		file, err := attachments.Add(stdinName, data, in.Files)
 		if err != nil {
 			return err
 		}
@@ -144,7 +148,7 @@ func (f *runFlags) addStdin(cmd *cobra.Command, p *program.Program, in *run.Inpu
 
 // command returns the command that starts the program again, with a space at its end.
 func (f *runFlags) command(p *program.Program) string {
-	if program.IsDefault(p) && f.said == "." {
+	if p.IsDefault() && f.said == "." {
 		return "golem run "
 	}
 	return "golem run " + visible.CommandLine(f.said) + " "

@@ -53,15 +53,15 @@ func noModel() error {
 // by tell.
 func (f *runFlags) openModel(p *program.Program, requests http.RoundTripper, tell func(string)) (first run.Choice, fallbacks []run.Choice, closed func() error, err error) {
 	closed = func() error { return nil }
-	name := cmp.Or(f.model, program.ChosenModel(p))
+	name := cmp.Or(f.model, program.ChosenModel(p.Project))
 	f.oneModel = name != ""
 	if ofProject := p.Project.Model != "" && (p.Entry == nil || p.Entry.Model.Text == ""); name == "" && f.resume != "" && !ofProject {
 		if name, err = f.modelBefore(p); err != nil {
 			return first, nil, closed, err
 		}
-		f.oneModel = name != "" && name != withFullPath(string(p.Root()), program.EntryModel(p)) // a flag chose it
+		f.oneModel = name != "" && name != withFullPath(string(p.Root()), p.EntryModel()) // a flag chose it
 	}
-	if name = cmp.Or(name, program.EntryModel(p)); name == "" {
+	if name = cmp.Or(name, p.EntryModel()); name == "" {
 		return first, nil, closed, noModel()
 	}
 	names := append([]string{name}, f.fallbackNames(p)...)
@@ -158,7 +158,7 @@ func (f *runFlags) openWorkers(p *program.Program, runs string, requests http.Ro
 		return nil, nil
 	}
 	all := make(map[string]program.WorkerModel)
-	for _, w := range program.WorkersWithModel(p) {
+	for _, w := range p.Tree().WithModel() {
 		names := []string{w.Model.Text}
 		for _, n := range w.Fallbacks {
 			names = append(names, n.Text)
@@ -190,7 +190,7 @@ func (f *runFlags) openWorkers(p *program.Program, runs string, requests http.Ro
 // openNamed opens a model by its name, at a server of the user if it has an address. It
 // returns an error if a policy forbids the model.
 func openNamed(p *program.Program, name string, server project.Server, requests http.RoundTripper, tell func(string)) (model.Model, error) {
-	if err := program.CheckModel(p, name, "choose one of them with --model"); err != nil {
+	if err := program.CheckModel(p.Project.Ceiling, name, "choose one of them with --model"); err != nil {
 		return nil, err
 	}
 	m, err := models.Open(models.Options{Spec: name, Base: server.URL, KeyName: server.Key, API: models.API(server.API), ByProject: !strings.HasPrefix(server.By.Source, "--"),

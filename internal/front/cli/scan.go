@@ -53,7 +53,7 @@ func (f *programFlags) scan(cmd *cobra.Command, args []string, onlyHeld bool) er
 	if p == nil || p.Project == nil {
 		return err
 	}
-	scanners, err := p.OpenScanners(nil)
+	scanners, err := scanners.Open(p.ScannerOptions(nil))
 	if err != nil {
 		return err
 	}

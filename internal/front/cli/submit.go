@@ -101,8 +101,8 @@ func (f *submitFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	names := []string{specs[0].Model}
 	if specs[0].Model == "" {
-		names = []string{program.EntryModel(p)}
-		for _, w := range program.WorkersWithModel(p) {
+		names = []string{p.EntryModel()}
+		for _, w := range p.Tree().WithModel() {
 			names = append(names, w.Model.Text)
 		}
 	}
@@ -172,8 +172,8 @@ func (f *submitFlags) take(args []string) (input string, err error) {
 
 // specs returns what to submit: one job, or one for each file of --each.
 func (f *submitFlags) specs(p *program.Program, input string) ([]hub.Spec, error) {
-	one := hub.Spec{Name: filepath.Base(string(p.Root())), Trust: p.Content.Hash, Entry: f.entry, Input: input, Model: cmp.Or(f.model, program.ChosenModel(p))}
-	name := cmp.Or(one.Model, program.EntryModel(p))
+	one := hub.Spec{Name: filepath.Base(string(p.Root())), Trust: p.Content.Hash, Entry: f.entry, Input: input, Model: cmp.Or(f.model, program.ChosenModel(p.Project))}
+	name := cmp.Or(one.Model, p.EntryModel())
 	if name == "" {
 		return nil, noModel()
 	}

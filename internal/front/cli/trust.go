@@ -80,7 +80,7 @@ Exit code 0: trusted; 3: not trusted.`,
 			doc.print(cmd.OutOrStdout())
 		}
 		if !doc.Trusted && (yes || !wantsJSON(cmd)) {
-			request, err := program.TrustQuestion(p)
+			request, err := p.TrustQuestion()
 			if err != nil {
 				return err
 			}
@@ -192,7 +192,7 @@ func (f *programFlags) askTrust(cmd *cobra.Command, p *program.Program, taken bo
 	if err != nil {
 		return err
 	}
-	request, err := program.TrustQuestion(files)
+	request, err := files.TrustQuestion()
 	if err != nil {
 		return err
 	}

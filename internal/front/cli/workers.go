@@ -39,7 +39,7 @@ Exit code 0: no errors; 2: errors.`,
 		}
 		top := p.Tree()
 		if err == nil {
-			err = program.EntryProblems(p).Err()
+			err = p.EntryProblems().Err()
 		}
 		doc := workersDocument{Entry: describe(p, top), Unreached: []string{}, Problems: problemsOf(err)}
 		for _, w := range p.Workers {
@@ -56,7 +56,7 @@ Exit code 0: no errors; 2: errors.`,
 		if top == nil && err == nil {
 			fmt.Fprintln(cmd.OutOrStdout(), "no worker: this program has only a project file")
 		}
-		if program.IsDefault(p) {
+		if p.IsDefault() {
 			fmt.Fprintln(cmd.OutOrStdout(), noProgramNote)
 		}
 		doc.Entry.print(cmd.OutOrStdout(), "")

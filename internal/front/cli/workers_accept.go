@@ -6,7 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 func newWorkersAccept() *cobra.Command {
@@ -59,7 +64,7 @@ golem trust.`,
 			fmt.Fprintf(cmd.ErrOrStderr(), "golem: nothing was changed; golem workers accept %s --yes adds it to the program\n", w.Name)
 			return nil
 		}
-		file, err := p.AcceptProposal(s, w, secrets(os.Environ()))
+		file, err := acceptProposal(p, s, w, secrets(os.Environ()))
 		if err != nil {
 			return err
 		}
@@ -67,4 +72,30 @@ golem trust.`,
 		return nil
 	}
 	return cmd
+}
+
+// acceptProposal writes a proposed worker into the program. It records that in the
+// journal first. The worker can be called once the user trusts the program again.
+func acceptProposal(p *program.Program, s *session.Session, w session.Proposal, secrets []string) (file string, err error) {
+	if p.Worker(w.Name) != nil {
+		return "", &sandbox.Error{Op: "accept", Path: w.Name, Code: sandbox.ErrExists, Hint: "the program has such a worker"}
+	}
+	root, err := os.OpenRoot(string(p.Root()))
+	if err != nil {
+		return "", visible.FileError("the program", err)
+	}
+	defer root.Close()
+	records, err := p.Storage.OpenRecords()
+	if err != nil {
+		return "", err
+	}
+	defer records.Close()
+	record := audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Decision: "yes", By: "user", Note: "accepts the worker " + w.Name + " of session " + s.ID}
+	if err := records.Write(record, secrets); err != nil {
+		return "", err
+	}
+	if file, err = w.Write(root); err != nil {
+		return "", err
+	}
+	return file, s.RemoveProposal(w)
 }

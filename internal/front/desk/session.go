@@ -17,7 +17,6 @@ import (
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/overlay"
-	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/changes"
@@ -186,7 +185,7 @@ func (s *server) addChanges(ctx context.Context, one inbox.Session, v *sessionVi
 	if !r.Refs {
 		return nil
 	}
-	repositories, skipped, err := program.Commits(one.Program, one.Session).Read(ctx)
+	repositories, skipped, err := one.Program.Commits(one.Session).Read(ctx)
 	if err != nil {
 		skipped = append(skipped, err.Error())
 	}

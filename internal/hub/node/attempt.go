@@ -221,7 +221,7 @@ func (a *attempt) run(ctx context.Context, stop <-chan struct{}) (o run.Outcome,
 	defer closeModel()
 	workers := make(map[string]program.WorkerModel)
 	if a.spec.Model == "" { // otherwise it is for all workers
-		for _, w := range program.WorkersWithModel(a.program) {
+		for _, w := range a.program.Tree().WithModel() {
 			own, name, closeOwn, err := a.OpenModel(a.program, w.Model.Text, requests)
 			if err != nil {
 				return o, fmt.Errorf("the worker %s: %w", w.Name, err)
