@@ -88,16 +88,16 @@ var rules = map[string]func(r *report, rule string, pkg []*file){
 	"doc comment":       checkDocs,
 	"file length":       checkLength,
 	"interface size":    checkInterfaces,
-	"type size":         checkTypes,
+	"operations":        checkOperations,
+	"exported names":    checkExports,
 	"backward":          checkBackward,
 	"wording":           checkWording,
 	"file that parses":  nil, // reported by check itself
 	"import by its dot": checkDot,
 }
 
-// check compares the sources with every rule.
-func check(sources []source) []finding {
-	var r report
+// parse returns the files of each package.
+func (r *report) parse(sources []source) map[string][]*file {
 	pkgs := map[string][]*file{}
 	for _, s := range sources {
 		fset := token.NewFileSet()
@@ -121,6 +121,13 @@ func check(sources []source) []finding {
 		}
 		pkgs[f.pkg] = append(pkgs[f.pkg], f)
 	}
+	return pkgs
+}
+
+// check compares the sources with every rule.
+func check(sources []source) []finding {
+	var r report
+	pkgs := r.parse(sources)
 	for _, name := range slices.Sorted(maps.Keys(rules)) {
 		for _, pkg := range slices.Sorted(maps.Keys(pkgs)) {
 			if rule := rules[name]; rule != nil {

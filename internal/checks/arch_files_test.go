@@ -1,6 +1,7 @@
 package checks_test
 
 import (
+	"cmp"
 	"go/ast"
 	"go/token"
 	"maps"
@@ -8,33 +9,100 @@ import (
 	"strings"
 )
 
-// checkTypes counts the methods of each type.
-func checkTypes(r *report, rule string, pkg []*file) {
-	methods := map[string]map[string]bool{}
+// checkOperations limits the operations of each type.
+func checkOperations(r *report, rule string, pkg []*file) {
+	for name, n := range countOperations(pkg) {
+		r.limit(pkg[0], rule, name, "operations", n, maxOperations, broad)
+	}
+}
+
+// countOperations counts the operations of each type: its methods, and the functions of its
+// package whose first parameter it is.
+func countOperations(pkg []*file) map[string]int {
+	types, operations := map[string]bool{}, map[string]map[string]bool{}
 	for _, f := range pkg {
 		if f.test {
 			continue
 		}
 		for _, decl := range f.ast.Decls {
-			if fn, ok := decl.(*ast.FuncDecl); ok && fn.Recv != nil {
-				of := receiver(fn)
-				if methods[of] == nil {
-					methods[of] = map[string]bool{}
+			switch decl := decl.(type) {
+			case *ast.GenDecl:
+				for _, spec := range decl.Specs {
+					if spec, ok := spec.(*ast.TypeSpec); ok {
+						types[spec.Name.Name] = true
+					}
 				}
-				methods[of][fn.Name.Name] = true // one of several versions for different systems
+			case *ast.FuncDecl:
+				of := cmp.Or(receiver(decl), f.subject(decl))
+				if operations[of] == nil {
+					operations[of] = map[string]bool{}
+				}
+				operations[of][decl.Name.Name] = true // one of several versions for different systems
 			}
 		}
 	}
-	for _, of := range slices.Sorted(maps.Keys(methods)) {
-		most := maxOfType
-		for _, row := range broad {
-			if row.name == pkg[0].pkg+"."+of {
-				most = row.most
-			}
+	counts := map[string]int{}
+	for of, names := range operations {
+		if types[of] {
+			counts[pkg[0].pkg+"."+of] = len(names)
 		}
-		if n := len(methods[of]); n > most {
-			r.add(pkg[0], nil, rule, "%s has %d methods, and may have %d: split it", of, n, most)
+	}
+	return counts
+}
+
+// subject returns the name of the type that a function takes first, without star and type
+// parameters. A context before it does not count. It returns "" for a type of another package.
+func (f *file) subject(fn *ast.FuncDecl) string {
+	for _, field := range fn.Type.Params.List {
+		if name, ok := f.qualified(field.Type); ok && name == "context.Context" {
+			continue
 		}
+		of := field.Type
+		if star, ok := of.(*ast.StarExpr); ok {
+			of = star.X
+		}
+		switch generic := of.(type) {
+		case *ast.IndexExpr:
+			of = generic.X
+		case *ast.IndexListExpr:
+			of = generic.X
+		}
+		if id, ok := of.(*ast.Ident); ok {
+			return id.Name
+		}
+		return ""
+	}
+	return ""
+}
+
+// checkExports limits the names that a package exports.
+func checkExports(r *report, rule string, pkg []*file) {
+	r.limit(pkg[0], rule, pkg[0].pkg, "exported names", countExports(pkg), maxExported, crowded)
+}
+
+// countExports counts the names that a package exports, with methods.
+func countExports(pkg []*file) int {
+	names := map[string]bool{}
+	for _, f := range pkg {
+		if f.test {
+			continue
+		}
+		for _, e := range exports(f) {
+			names[e.name] = true
+		}
+	}
+	return len(names)
+}
+
+// limit reports a number above its limit, or above that of an exception with its name.
+func (r *report) limit(f *file, rule, name, what string, n, most int, rows []exception) {
+	for _, row := range rows {
+		if row.name == name {
+			most = row.most
+		}
+	}
+	if n > most {
+		r.add(f, nil, rule, "%s has %d %s, and may have %d: split it", name, n, what, most)
 	}
 }
 

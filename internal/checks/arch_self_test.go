@@ -28,6 +28,15 @@ func methodsOf(name string, n int) string {
 	return b.String()
 }
 
+// namesOf declares n functions whose names begin with a prefix.
+func namesOf(prefix string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "func %s%d() {}\n", prefix, i)
+	}
+	return b.String()
+}
+
 // circle returns n files, each of which refers to all others.
 func circle(n int) map[string]string {
 	files := map[string]string{}
@@ -63,10 +72,14 @@ var breaches = []struct {
 		"internal/checks/arch_test.go":      "package checks_test\n",
 	}, nil},
 
-	{"a type with too many methods", map[string]string{"internal/policy/a.go": doc("policy", "type a struct{}\n"+methodsOf("a", maxOfType+1))}, []string{"type size"}},
-	{"a type with many methods", map[string]string{"internal/policy/a.go": doc("policy", "type a struct{}\n"+methodsOf("a", maxOfType))}, nil},
+	{"a type with too many methods", map[string]string{"internal/policy/a.go": doc("policy", "type a struct{}\n"+methodsOf("a", maxOperations+1))}, []string{"operations"}},
+	{"a type with many methods", map[string]string{"internal/policy/a.go": doc("policy", "type a struct{}\n"+methodsOf("a", maxOperations))}, nil},
+	{"a type that too many functions take", map[string]string{"internal/policy/a.go": doc("policy", "import \"context\"\ntype a struct{}\n"+methodsOf("a", maxOperations-2)+"func f(*a) {}\nfunc g(context.Context, a) {}\nfunc h(a, int) {}\n")}, []string{"operations"}},
+	{"a type that functions take later", map[string]string{"internal/policy/a.go": doc("policy", "type a struct{}\n"+methodsOf("a", maxOperations)+"func f(int, a) {}\nfunc g([]a) {}\n")}, nil},
+	{"too many exported names", map[string]string{"internal/command/a.go": doc("command", namesOf("N", maxExported+1))}, []string{"exported names"}},
+	{"many exported names", map[string]string{"internal/command/a.go": doc("command", namesOf("N", maxExported)+namesOf("n", maxExported))}, nil},
 	{"methods for two systems count once", map[string]string{
-		"internal/policy/a_linux.go": doc("policy", methodsOf("a", maxOfType)), "internal/policy/a_darwin.go": "package policy\n" + methodsOf("a", maxOfType),
+		"internal/policy/a_linux.go": doc("policy", methodsOf("a", maxOperations)), "internal/policy/a_darwin.go": "package policy\n" + methodsOf("a", maxOperations),
 		"internal/policy/b.go": "package policy\ntype a struct{}\n",
 	}, nil},
 	{"files that refer to each other", circle(6), []string{"backward"}},
