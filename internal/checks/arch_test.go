@@ -86,7 +86,6 @@ var layers = []layer{
 	{"internal/model/*", 4, "one directory per model vendor; wire has their HTTP client, models finds them by name"},
 	{"internal/network", 5, "which hosts a session may reach, with which credentials, and when golem asks"},
 	{"internal/toolset/*", 5, "the built-in tools, one directory per set"},
-	{"internal/records", 5, "the journal and the approvals of a program"},
 	{"internal/instruction", 5, "files with instructions for workers, such as AGENTS.md, and which of them the user trusts"},
 	{"internal/calltree", 5, "which worker may call which, and what each may do there"},
 	{"internal/target", 6, "the repositories that results are pushed to, and the store of staged commits"},

@@ -9,7 +9,7 @@ import (
 	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/inventory"
 	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/records"
+	"github.com/golem-forge/golem/internal/storage"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -192,7 +192,7 @@ func (w waitCounter) add(r JournalRecord) {
 		return
 	}
 	began, waits := w.since[key]
-	if took, ok := r.Args[records.WaitedArg].(float64); ok && IsHubKey(r.Key) && r.Kind == audit.Answer && r.Code == "" {
+	if took, ok := r.Args[storage.WaitedArg].(float64); ok && IsHubKey(r.Key) && r.Kind == audit.Answer && r.Code == "" {
 		began, waits = r.Time.Add(-time.Duration(took)*time.Millisecond), true
 	}
 	switch {

@@ -15,7 +15,8 @@ import (
 	"github.com/golem-forge/golem/internal/hub"
 	"github.com/golem-forge/golem/internal/inventory"
 	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/records"
+	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/storage"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -169,12 +170,12 @@ func DecideHubCall(ctx context.Context, c *hub.Client, o program.Options, one Hu
 	if err != nil {
 		return err
 	}
-	r, err := records.Open(records.Options{State: filepath.Join(o.StateBase(), inventory.HubStateName(c.Hub)), UnseenOff: unseenOff, Now: o.Now})
+	r, err := storage.Storage{Sessions: session.Store{State: filepath.Join(o.StateBase(), inventory.HubStateName(c.Hub)), Now: o.Now}, UnseenOff: unseenOff}.OpenRecords()
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	distant := records.Distant{ID: one.ID, Job: one.Job.ID, Request: shown, Since: one.Since}
+	distant := storage.Distant{ID: one.ID, Job: one.Job.ID, Request: shown, Since: one.Since}
 	return r.AnswerDistant(distant, reply, secrets, func() error {
 		d := hub.Decision{Hub: c.Hub, Job: one.Job.ID, Request: one.ID, Hash: one.Hash, By: c.Key, Name: c.Name, Time: o.Now().UTC(),
 			Reply: hub.Reply{Yes: reply.Verdict == tool.Approved, Note: reply.Note, Rendered: reply.Rendered, DigestPrefix: reply.DigestPrefix, Front: reply.Front}}

@@ -19,8 +19,8 @@ import (
 	"github.com/golem-forge/golem/internal/network"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/internal/records"
 	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/storage"
 	"github.com/golem-forge/golem/internal/taint"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/changes"
@@ -72,10 +72,10 @@ type Gate struct {
 	step      *calltree.Step   // nil if the program has no worker
 	allFiles  *sandbox.Sandbox // all files of the project
 	work      *session.Workspace
-	records   *records.Records
+	records   *storage.Records
 	journal   *audit.Journal
 	writers   *session.WriterList
-	done      *records.DoneCalls
+	done      *storage.DoneCalls
 	exec      *session.Exec
 	called    []string // the tools that are called; nil for all
 	once      bool
@@ -223,8 +223,8 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 		return nil, errors.Join(err, journal.Close(), rec.Close())
 	}
 	closed := func(err error) (*Gate, error) { return nil, errors.Join(err, journal.Close(), rec.Close()) }
-	done := new(records.DoneCalls)
-	gate.Journal = records.GateJournal{Journal: journal, Sign: writers.Signer(), Done: done}
+	done := new(storage.DoneCalls)
+	gate.Journal = storage.GateJournal{Journal: journal, Sign: writers.Signer(), Done: done}
 	approver, err := v.newApprover(p, rec, work.Session)
 	if err != nil {
 		return closed(err)
@@ -249,7 +249,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 }
 
 // newApprover returns the approver of a gate, whose session may be nil.
-func (v GateOptions) newApprover(p *Program, rec *records.Records, s *session.Session) (*approval.Approver, error) {
+func (v GateOptions) newApprover(p *Program, rec *storage.Records, s *session.Session) (*approval.Approver, error) {
 	now, err := audit.MonotonicClock(rec.Folder, p.options.Now)
 	a := &approval.Approver{Mode: approval.Mode(p.Project.Approval), ModeIsFlag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), ApproveReads: v.ApproveReads, Store: rec.Approvals,
 		Asker: v.Asker, PendingAsker: v.Beside, Policy: p.Storage.Policy, UnseenOff: p.Storage.UnseenOff, Now: now}

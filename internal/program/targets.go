@@ -5,9 +5,9 @@ import (
 
 	"github.com/golem-forge/golem/internal/clearance/scanners"
 	"github.com/golem-forge/golem/internal/git"
-	"github.com/golem-forge/golem/internal/records"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/storage"
 	"github.com/golem-forge/golem/internal/target"
 	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
@@ -38,7 +38,7 @@ func (p *Program) ScannerOptions(folder *state.Dir) scanners.Options {
 
 // NewDesk returns the clearance desk of the program for a worker, nil for none. It is closed
 // after use.
-func (p *Program) NewDesk(r *records.Records, w *worker.Worker) *target.Desk {
+func (p *Program) NewDesk(r *storage.Records, w *worker.Worker) *target.Desk {
 	return &target.Desk{Targets: p.Targets(), Env: p.hostEnv(), State: p.Storage.Sessions.State, Folder: r.Folder, Worker: w, Scan: p.ScannerOptions(r.Folder)}
 }
 

@@ -4,7 +4,6 @@ import (
 	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/clearance"
 	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/internal/records"
 	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/transaction"
@@ -13,7 +12,7 @@ import (
 // RemoveSession removes a session with its changes for the user, unless another golem
 // works on it. It records that in the journal first.
 func (s Storage) RemoveSession(one *session.Session, secrets []string) error {
-	return s.remove(one, func(r *records.Records) error {
+	return s.remove(one, func(r *Records) error {
 		return r.Write(audit.Record{Kind: audit.Answer, Session: one.ID, Origin: policy.User.String(), Decision: "revoked", By: "user", Note: "removes session " + one.ID}, secrets)
 	})
 }
@@ -21,10 +20,10 @@ func (s Storage) RemoveSession(one *session.Session, secrets []string) error {
 // RemoveUnused removes a session that holds nothing. The journal has no record of it,
 // because the user did not remove it and nothing is lost.
 func (s Storage) RemoveUnused(one *session.Session) error {
-	return s.remove(one, func(*records.Records) error { return nil })
+	return s.remove(one, func(*Records) error { return nil })
 }
 
-func (s Storage) remove(one *session.Session, record func(*records.Records) error) error {
+func (s Storage) remove(one *session.Session, record func(*Records) error) error {
 	k, err := s.Sessions.Open(one)
 	if err != nil {
 		return err

@@ -11,7 +11,6 @@ import (
 	"slices"
 
 	"github.com/golem-forge/golem/internal/inventory"
-	"github.com/golem-forge/golem/internal/records"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/undo"
@@ -25,11 +24,6 @@ type Storage struct {
 	Policy    string        // the hash that remembered approvals are bound to
 	UnseenOff string        // the line of a policy that does not allow approving what golem did not show; "" for none
 	Histories *Histories    // for a process that looks at the same sessions again and again, nil for others
-}
-
-// OpenRecords opens the records of the program, and makes them if they are missing.
-func (s Storage) OpenRecords() (*records.Records, error) {
-	return records.Open(records.Options{State: s.Sessions.State, Root: s.Sessions.Root, Policy: s.Policy, UnseenOff: s.UnseenOff, Now: s.Sessions.Now})
 }
 
 // Dir returns the program's state directory, to be shown to the user.

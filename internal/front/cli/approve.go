@@ -15,14 +15,14 @@ import (
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/records"
+	"github.com/golem-forge/golem/internal/storage"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // records opens the stored records of the program.
-func (f *programFlags) records() (*records.Records, error) {
+func (f *programFlags) records() (*storage.Records, error) {
 	p, err := f.open(opening{})
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ Exit code 0: answered; 3: a call still waits.`,
 
 // waitsElsewhere reports whether the call that the user means is not here: none waits here, or
 // none has the id.
-func (f *approveFlags) waitsElsewhere(p *program.Program, r *records.Records, args []string, err error) bool {
+func (f *approveFlags) waitsElsewhere(p *program.Program, r *storage.Records, args []string, err error) bool {
 	if len(args) == 1 {
 		return sandbox.CodeOf(err) == sandbox.ErrNotFound
 	}
@@ -128,7 +128,7 @@ func (f *approveFlags) waitsElsewhere(p *program.Program, r *records.Records, ar
 }
 
 // choose returns the request that the user named, or the only one that waits.
-func (f *approveFlags) choose(p *program.Program, r *records.Records, args []string) (w approval.PendingRequest, err error) {
+func (f *approveFlags) choose(p *program.Program, r *storage.Records, args []string) (w approval.PendingRequest, err error) {
 	if len(args) == 1 {
 		w, err = r.Approvals.FindPending(args[0])
 		return w, f.findCall(args[0], err)
@@ -150,7 +150,7 @@ func (f *approveFlags) choose(p *program.Program, r *records.Records, args []str
 }
 
 // approveAll asks about every call that waits, the oldest first.
-func (f *approveFlags) approveAll(cmd *cobra.Command, p *program.Program, r *records.Records) error {
+func (f *approveFlags) approveAll(cmd *cobra.Command, p *program.Program, r *storage.Records) error {
 	all, err := r.Waiting(p.Storage.Sessions)
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func (f *approveFlags) approveAll(cmd *cobra.Command, p *program.Program, r *rec
 
 // approve answers one request. answered is false if it still waits, and stop is true if
 // the user wants no more questions.
-func (f *approveFlags) approve(cmd *cobra.Command, r *records.Records, w approval.PendingRequest) (answered, stop bool, err error) {
+func (f *approveFlags) approve(cmd *cobra.Command, r *storage.Records, w approval.PendingRequest) (answered, stop bool, err error) {
 	if err := r.CheckPending(w); err != nil {
 		return false, false, err
 	}
@@ -330,7 +330,7 @@ type ruleDocument struct {
 	Holds   bool       `json:"holds"`
 }
 
-func (f *programFlags) listApprovals(cmd *cobra.Command, p *program.Program, r *records.Records) error {
+func (f *programFlags) listApprovals(cmd *cobra.Command, p *program.Program, r *storage.Records) error {
 	waiting, err := r.Pending(p.Storage.Sessions)
 	if err != nil {
 		return err

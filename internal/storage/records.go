@@ -1,4 +1,4 @@
-package records
+package storage
 
 import (
 	"crypto/rand"
@@ -18,7 +18,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Records are the journal and the approvals of a program. They are closed after use.
+// Records are the journal and the approvals of a program, opened together. Each answer of the
+// user is in the journal before it counts. Records are closed after use.
 type Records struct {
 	Approvals *approval.Store
 	Policy    string // the hash that rules are bound to
@@ -29,31 +30,22 @@ type Records struct {
 	now func() time.Time
 }
 
-// Options say where the records of a program are, and what approvals need.
-type Options struct {
-	State     string // the program's state directory
-	Root      string // the program's directory
-	Policy    string // the hash that rules are bound to
-	UnseenOff string // the line of a policy that forbids unseen approvals, "" for none
-	Now       func() time.Time
-}
-
-// Open opens the records of a program, and makes them if they are missing.
-func Open(o Options) (*Records, error) {
-	folder, err := state.Open(o.State)
+// OpenRecords opens the records of the program, and makes them if they are missing.
+func (s Storage) OpenRecords() (*Records, error) {
+	folder, err := state.Open(s.Sessions.State)
 	if err != nil {
 		return nil, err
 	}
-	if err := inventory.Describe(folder, o.State, o.Root); err != nil {
+	if err := inventory.Describe(folder, s.Sessions.State, s.Sessions.Root); err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
 	store, err := approval.Open(folder)
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
-	store.UnseenOff = o.UnseenOff
+	store.UnseenOff = s.UnseenOff
 	id := strings.ToLower(rand.Text()[:8])
-	return &Records{Approvals: store, Policy: o.Policy, Folder: folder, Process: id, Session: id, now: o.Now}, nil
+	return &Records{Approvals: store, Policy: s.Policy, Folder: folder, Process: id, Session: id, now: s.Sessions.Now}, nil
 }
 
 // Sessions are the sessions of a program.

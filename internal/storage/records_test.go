@@ -1,4 +1,4 @@
-package records_test
+package storage_test
 
 import (
 	"context"
@@ -10,7 +10,8 @@ import (
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/internal/records"
+	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/storage"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -19,7 +20,7 @@ var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 // A store is the records of a program whose clock the test sets.
 type store struct {
-	*records.Records
+	*storage.Records
 	now time.Time
 }
 
@@ -27,7 +28,7 @@ func open(t *testing.T, unseenOff string) *store {
 	t.Helper()
 	s := &store{now: start}
 	var err error
-	s.Records, err = records.Open(records.Options{State: t.TempDir(), Root: "/p", Policy: "p1", UnseenOff: unseenOff, Now: func() time.Time { return s.now }})
+	s.Records, err = storage.Storage{Sessions: session.Store{State: t.TempDir(), Root: "/p", Now: func() time.Time { return s.now }}, Policy: "p1", UnseenOff: unseenOff}.OpenRecords()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,8 +187,8 @@ func TestExplainError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer journal.Close()
-	done, signed := &records.DoneCalls{}, 0
-	g := records.GateJournal{Journal: journal, Sign: func() error { signed++; return nil }, Done: done}
+	done, signed := &storage.DoneCalls{}, 0
+	g := storage.GateJournal{Journal: journal, Sign: func() error { signed++; return nil }, Done: done}
 	call := func(id, code string, effects ...string) {
 		t.Helper()
 		for _, r := range []audit.Record{{Kind: audit.Intent, Call: id, Tool: "tool-" + id, Effects: effects}, {Kind: audit.Outcome, Call: id, Code: code}} {
@@ -232,7 +233,7 @@ func TestAnswerDistant(t *testing.T) {
 	s := open(t, "")
 	request := tool.Request{Digest: strings.Repeat("d1", 32), CallDigest: "c1", Origin: policy.Model, Workers: []string{"main"}, Tool: "write_file", Args: []byte("{}"),
 		Effects: []policy.Effect{{Verb: policy.Write, Target: "/a"}}, Changes: []tool.Change{{Path: "/a", Op: tool.Create}}}
-	d := records.Distant{ID: "req1", Job: "job1", Request: request, Since: start.Add(-90 * time.Second)}
+	d := storage.Distant{ID: "req1", Job: "job1", Request: request, Since: start.Add(-90 * time.Second)}
 	yes := approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, Front: "golem desk"}, Rendered: request.Items()}
 	sent := 0
 	if err := s.AnswerDistant(d, yes, nil, func() error { sent++; return nil }); err != nil || sent != 1 {
@@ -260,7 +261,7 @@ func TestAnswerDistant(t *testing.T) {
 		t.Errorf("journal:\ngot  %s\nwant %s", got, want)
 	}
 	err := audit.Read(s.Folder, audit.Filter{Session: "job1"}, func(r audit.Record, _ []byte) error {
-		if r.By != "user" || r.Front != "golem desk" || r.Text == "" || r.Request != "req1" || r.Args[records.WaitedArg] != 90000.0 {
+		if r.By != "user" || r.Front != "golem desk" || r.Text == "" || r.Request != "req1" || r.Args[storage.WaitedArg] != 90000.0 {
 			t.Errorf("record: got %+v", r)
 		}
 		return nil
