@@ -152,10 +152,11 @@ func Load(o Options) (*Program, error) {
 		return nil, err
 	}
 	if len(p.Workers) == 0 {
-		problems = append(problems, ignoredWorkers(o.Dir, root)...)
-	}
-	if len(p.Workers) == 0 && file != "" && p.complete {
-		problems = append(problems, worker.FindUnread(root, paths)...)
+		unread := ignoredWorkers(o.Dir, root)
+		if len(unread) == 0 && file != "" && p.complete {
+			unread = worker.FindUnread(root, paths)
+		}
+		problems = append(problems, unread...)
 	}
 	if file == "" && len(p.Workers) == 0 && len(o.Settings) == 0 && o.Entry == "" { // there is no program to check
 		p.bindStorage()

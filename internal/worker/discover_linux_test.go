@@ -40,15 +40,21 @@ func TestFindUnread(t *testing.T) {
 	for name, text := range map[string]string{
 		".main.worker": "", "main.worker.md": "", "Main.Worker.txt": "", "workers/.x.worker": "", "workers/x/x.worker": "", "workers/a/b/x.worker": "", "Workers/x.yaml": "prompt: x",
 		"main.yaml": "\"toolsets\": {}", "main.yml": "  toolsets : {}", "workers/a.yaml": "{prompt: x}", "workers/.a.yml": "\ufeffinstructions: x", "WORKERS/a.YML": "x: 1\nPrompt: x",
+		"agents/x.worker": "", "a/b/c/d/e/x.worker": "", ".sandbox/main.worker": "", "agents/X.Worker.md": "", "workers/x.workers": "", "main.workers": "",
+		"main.YAML": "name: x\nsandbox: {zones: [{name: data}]}", "workers/b.yml": "{description: x, sandbox: inherit}", "./main.yml": "attachmentPolicy: {}",
 	} {
 		if err := worker.FindUnread(writeProgram(t, map[string]string{name: text}), []string{"workers"}).Err(); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	for name, text := range map[string]string{"service.worker.js": "", "openapi.yaml": "prompt: x", "main.yaml": "hosts: all", "tasks/main.yml": "prompt: x", "workers/deploy.yaml": "kind: Deployment"} {
+	for name, text := range map[string]string{"service.worker.js": "", "openapi.yaml": "prompt: x", "main.yaml": "hosts: all", "main.yml": "name: x\nmodel: y", "./main.yaml": "sandbox: {}\nhosts: all", "node_modules/x/a.worker": "", "agents/x.worker.js": "", "openapi/x.yaml": "sandbox: {}", "tasks/main.yml": "prompt: x", "workers/deploy.yaml": "kind: Deployment"} {
 		if err := worker.FindUnread(writeProgram(t, map[string]string{name: text}), []string{"workers"}).Err(); err != nil {
 			t.Errorf("%s: got %v", name, err)
 		}
+	}
+	other := writeProgram(t, map[string]string{"sub/golem-forge.config.yaml": "", "sub/main.worker": "", "sub/agents/x.worker": ""})
+	if err := worker.FindUnread(other, []string{"workers"}).Err(); err != nil {
+		t.Errorf("another program: got %v", err)
 	}
 	for _, make := range []func(root string) error{
 		func(root string) error { return os.Symlink("/nonexistent", root+"/main.yaml") },

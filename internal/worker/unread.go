@@ -15,8 +15,11 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// maxUnreadDepth is how deep reportUnread looks in a directory for workers.
-const maxUnreadDepth = 4
+const (
+	maxUnreadDepth = 4    // how deep reportBelow looks in a directory for workers
+	maxUnreadNames = 4000 // how many names reportDeep looks at in all; a directory counts as five
+	maxNamesInDir  = 1000 // and how many in one directory
+)
 
 // FindUnread returns a problem for each file that was probably meant as a worker. It is for
 // a program with a project file in which Discover found no worker with the same arguments.
@@ -39,6 +42,7 @@ func (d *finder) reportUnread(paths []string) {
 		d.addProblem(".", "golem may not list the program's directory", "run chmod u+rx on it")
 		return
 	}
+	var others []string
 	for _, e := range entries {
 		isDir := e.IsDir()
 		if e.Type()&fs.ModeSymlink != 0 {
@@ -49,6 +53,8 @@ func (d *finder) reportUnread(paths []string) {
 			d.reportBelow(e.Name(), 1)
 		} else if !isDir {
 			d.reportUnreadFile(e.Name(), plainName(Stem(strings.ToLower(e.Name()))) == "main")
+		} else if e.IsDir() {
+			others = append(others, e.Name())
 		}
 	}
 	for _, p := range paths {
@@ -56,6 +62,45 @@ func (d *finder) reportUnread(paths []string) {
 			d.reportBelow(clean, 1)
 		}
 	}
+	d.reportDeep(others)
+}
+
+// reportDeep reports files with the name of a worker in and below other directories. It
+// begins with the upper ones, and skips those of other programs and of packages.
+func (d *finder) reportDeep(dirs []string) {
+	for left := maxUnreadNames; len(dirs) > 0 && left > 0; dirs = dirs[1:] {
+		dir := dirs[0]
+		if d.seen[dir] || slices.Contains([]string{".git", "node_modules"}, path.Base(dir)) {
+			continue
+		}
+		entries := d.listSome(dir, min(left, maxNamesInDir))
+		left -= len(entries) + 5
+		if slices.ContainsFunc(entries, isProjectFile) {
+			continue
+		}
+		for _, e := range entries {
+			if name := path.Join(dir, e.Name()); e.IsDir() {
+				dirs = append(dirs, name)
+			} else {
+				d.reportUnreadFile(name, false)
+			}
+		}
+	}
+}
+
+// listSome returns at most n entries of a directory, none if golem cannot read it.
+func (d *finder) listSome(dir string, n int) []fs.DirEntry {
+	f, err := d.root.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	entries, _ := f.ReadDir(n)
+	return entries
+}
+
+func isProjectFile(e fs.DirEntry) bool {
+	return e.Name() == "golem-forge.config.yaml" || e.Name() == "golem-forge.config.yml"
 }
 
 // reportBelow does the same for a directory for workers.
@@ -82,21 +127,21 @@ func (d *finder) reportBelow(dir string, depth int) {
 }
 
 // reportUnreadFile reports a file with the name of a worker. If isLikely, it also reports a
-// YAML file that may be one: its content has a key of workers, or golem cannot read it.
+// YAML file that may be one: it has keys of workers, or golem cannot read it.
 func (d *finder) reportUnreadFile(name string, isLikely bool) {
 	plain := plainName(path.Base(name))
 	for _, more := range []string{".md", ".txt", ".yaml", ".yml", ".bak"} {
-		if stem := strings.TrimSuffix(plain, more); strings.HasSuffix(stem, suffix) {
+		if stem := strings.TrimSuffix(plain, more); path.Ext(stem) == suffix {
 			plain = stem
 		}
 	}
-	isWorker := strings.HasSuffix(plain, suffix)
+	isWorker := slices.Contains([]string{suffix, suffix + "s"}, path.Ext(plain))
 	if isYAML := strings.HasSuffix(plain, ".yaml") || strings.HasSuffix(plain, ".yml"); isYAML && isLikely {
 		data, err := d.readContent(name)
-		isWorker = err != nil || likelyKey().Match(data)
+		isWorker = err != nil || likelyKey().Match(data) || hasKeysOfWorker(data)
 	}
 	if isWorker {
-		d.addProblem(sandbox.Shown(name), "this worker is not read, and the program has no other", "a worker is a regular file main.worker, workers/NAME.worker or workers/NAME/worker.worker; rename it, or move it away")
+		d.addProblem(sandbox.Shown(name), "this worker is not read, and the program has no other", "a worker is a regular file main.worker, workers/NAME.worker or workers/NAME/worker.worker; rename it, move it away, or write its directory in worker_paths")
 	}
 }
 
@@ -107,3 +152,18 @@ func plainName(name string) string { return strings.TrimLeft(strings.ToLower(nam
 var likelyKey = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\b(instructions|prompt|toolsets|tool_rules|allow_workers)["']?\s*:`)
 })
+
+// hasKeysOfWorker reports whether all keys of a YAML file are those of workers, and not only
+// keys that many files have.
+func hasKeysOfWorker(data []byte) bool {
+	node, _ := strictyaml.Parse("", data)
+	known, isOwn := Schema().Keys, false
+	for _, f := range node.Fields {
+		name := strings.ToLower(strictyaml.SnakeCase(f.Key.Text))
+		if !slices.ContainsFunc(known, func(k strictyaml.Key) bool { return k.Name == name }) {
+			return false
+		}
+		isOwn = isOwn || !slices.Contains([]string{"name", "description", "mode", "model"}, name)
+	}
+	return isOwn
+}
