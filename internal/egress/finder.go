@@ -98,7 +98,7 @@ func newFinder(value, placeholder string) *finder {
 	for i := range len(value) {
 		f.bytes[value[i]] = true
 	}
-	f.context = max(f.context, f.texts[0].least*numberSize)
+	f.context = max(f.context, f.texts[0].least*numberSize, (f.texts[0].public+f.texts[0].least)*3) // one character to a line
 	return f
 }
 
@@ -277,25 +277,48 @@ type part struct{ from, to, text, at int }
 func (f *finder) hide(out, all []byte, from int) []byte {
 	start := len(out)
 	out = f.hideParts(out, all, from)
+	f.hideSplit(out[start:], all, from)
 	f.hideNumbers(out[start:], all, from)
 	return out
 }
 
-// hideParts does so for the texts of the secret.
-func (f *finder) hideParts(out, all []byte, from int) []byte {
-	var found []part
-	for i := 0; i+gramSize <= len(all); i += gramSize {
-		g := binary.LittleEndian.Uint32(all[i:])
-		if h := hash(g); f.bits[h/64]&(1<<(h%64)) == 0 {
+// hideSplit hides the secret in text that white space splits, such as short lines. out has
+// all[from:].
+func (f *finder) hideSplit(out, all []byte, from int) {
+	joined, n := make([]byte, len(all)), 0
+	for _, c := range all {
+		joined[n] = c // the next character replaces white space
+		n += inWord[c]
+	}
+	joined = joined[:n]
+	if len(joined) == len(all) || len(f.find(joined, 0)) == 0 {
+		return
+	}
+	hidden, i := f.hideParts(nil, joined, 0), 0
+	for at, c := range all {
+		if inWord[c] == 0 {
 			continue
 		}
-		at, ok := f.first[g]
-		for ; ok && at < len(f.grams) && f.grams[at].bytes == g; at++ {
-			if p := f.extend(all, i, f.grams[at]); p.to > from && f.counts(p) {
-				found = append(found, p)
-			}
+		if hidden[i] != c && at >= from {
+			out[at-from] = hidden[i]
+		}
+		i++
+	}
+}
+
+// inWord is 1 for characters other than white space. UTF-16 has zeros.
+var inWord = func() (table [256]int) {
+	for c := range table {
+		if c == 0 || c > ' ' {
+			table[c] = 1
 		}
 	}
+	return table
+}()
+
+// hideParts does so for the texts of the secret.
+func (f *finder) hideParts(out, all []byte, from int) []byte {
+	found := f.find(all, from)
 	start := len(out)
 	out = append(out, all[from:]...)
 	slices.SortFunc(found, func(a, b part) int { return cmp.Compare(a.to-a.from, b.to-b.from) }) // the longest wins
@@ -311,6 +334,23 @@ func (f *finder) hideParts(out, all []byte, from int) []byte {
 		}
 	}
 	return out
+}
+
+// find returns the parts in all that count and end after an index.
+func (f *finder) find(all []byte, from int) (found []part) {
+	for i := 0; i+gramSize <= len(all); i += gramSize {
+		g := binary.LittleEndian.Uint32(all[i:])
+		if h := hash(g); f.bits[h/64]&(1<<(h%64)) == 0 {
+			continue
+		}
+		at, ok := f.first[g]
+		for ; ok && at < len(f.grams) && f.grams[at].bytes == g; at++ {
+			if p := f.extend(all, i, f.grams[at]); p.to > from && f.counts(p) {
+				found = append(found, p)
+			}
+		}
+	}
+	return found
 }
 
 // extend returns the longest part around a gram.
@@ -348,6 +388,9 @@ func (f *finder) addPublic(t text) {
 		return
 	}
 	new := public{t.hidden[:t.public], t.least - 1}
+	if t.words {
+		new.few = min(2*t.least, len(t.hidden)-t.public) - 1 // counts wants so many of a word
+	}
 	for i, p := range f.publics {
 		if bytes.Equal(p.prefix, new.prefix) {
 			f.publics[i].few = max(p.few, new.few)

@@ -4,8 +4,11 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"io"
+	"regexp"
 	"strings"
 	"testing"
+	"testing/iotest"
 )
 
 // TestHider: golem's own clients hide a key in every form in which a server may repeat it.
@@ -35,5 +38,35 @@ func TestHider(t *testing.T) {
 		if got := string(h.JSON(json.RawMessage(document))); got != document {
 			t.Errorf("got %s, want %s", got, document)
 		}
+	}
+}
+
+// TestSplitSecret: a key that begins with a word does not come back if it arrives in single
+// bytes, or if white space splits it.
+func TestSplitSecret(t *testing.T) {
+	const key, fake = "sk-proj-REALKEY-aB3dE5fG7hJ9kL1mN2pQ4rS6zA2cE4", "sk-proj-0000000000000000000000000000000000000000"
+	every := func(n int, separator string) string {
+		return strings.TrimSuffix(regexp.MustCompile(".{1,"+string(rune('0'+n))+"}").ReplaceAllString(key, "$0"+separator), separator)
+	}
+	f := newFinder(key, fake[:len(key)])
+	for name, message := range map[string]string{
+		"whole": key, "lines of 8": every(8, "\n"), "lines of 6": every(6, "\r\n"), "lines of 1": every(1, "\r\n"), "groups of 4": every(4, " "),
+	} {
+		for way, body := range map[string]io.Reader{"at once": strings.NewReader("<" + message + ">"), "in bytes": iotest.OneByteReader(strings.NewReader("<" + message + ">"))} {
+			if way == "in bytes" && name != "whole" {
+				continue // white space ends what golem holds back
+			}
+			got, err := io.ReadAll(&replacer{ReadCloser: io.NopCloser(body), finder: f})
+			if want := "<" + fake[:len(key)] + ">"; err != nil || strings.Join(strings.Fields(string(got)), "") != want {
+				t.Errorf("%s %s: got %q, %v, want %q", name, way, got, err, want)
+			}
+			if len(got) != len(message)+2 {
+				t.Errorf("%s %s: got %d bytes", name, way, len(got))
+			}
+		}
+	}
+	got, err := io.ReadAll(&replacer{ReadCloser: io.NopCloser(iotest.OneByteReader(strings.NewReader(every(1, "\r\n")))), finder: f})
+	if text := strings.Join(strings.Fields(string(got)), ""); err != nil || strings.Contains(text, key[16:]) || !strings.HasSuffix(text, fake[20:len(key)]) {
+		t.Errorf("got %q, %v", text, err)
 	}
 }
