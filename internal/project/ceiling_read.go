@@ -45,7 +45,10 @@ func readConfig(name string) ([]byte, error) {
 	if name == "" {
 		return nil, nil
 	}
-	if err := checkMisnamed(name, configNames); err != nil {
+	if err := checkMisplaced(name); err != nil {
+		return nil, err
+	}
+	if err := checkMisnamed(name); err != nil {
 		return nil, err
 	}
 	wrong := func(what, hint string) error {

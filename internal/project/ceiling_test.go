@@ -228,14 +228,27 @@ func TestMisnamedConfig(t *testing.T) {
 		{[]string{"config.yaml "}, "golem does not read this file"},
 		{[]string{"golem-config.yaml"}, "golem-config.yaml: golem does not read this file"},
 		{[]string{"CONFIG.json"}, "CONFIG.json: golem does not read this file"},
+		{[]string{"policy.yaml"}, "policy.yaml: golem does not read this file; rename it to config.yaml"},
+		{[]string{"../golem.yaml"}, "golem.yaml: golem does not read this file; golem reads "},
+		{[]string{"../.golem-config.yml"}, ".golem-config.yml: golem does not read this file; golem reads "},
+		{[]string{"../Golem/config.yaml"}, "Golem/config.yaml: golem does not read this file; golem reads "},
+		{[]string{"../golem-forge/policy.json"}, "golem-forge/policy.json: golem does not read this file; golem reads "},
+		{[]string{"../golem", "../golem.yaml~", "../gollum/config.yaml", "../other.yaml"}, ""},
 	} {
-		dir := t.TempDir()
+		dir := filepath.Join(t.TempDir(), "Golem Forge settings")
+		must(t, os.MkdirAll(dir, 0o700))
 		for _, name := range test.files {
+			must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
 			must(t, os.WriteFile(filepath.Join(dir, name), []byte("network: off\n"), 0o600))
 		}
 		_, err := project.ReadCeiling(filepath.Join(dir, "config.yaml"), dir, nil)
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%q: got %v, want %q", test.files, err, test.want)
 		}
+	}
+	dir := t.TempDir()
+	must(t, os.WriteFile(dir+"/golem.yaml", []byte("port: 80\nnetwork: eth0\n"), 0o600)) // of another program
+	if _, err := project.ReadCeiling(dir+"/golem/config.yaml", dir, nil); err != nil {
+		t.Error(err)
 	}
 }

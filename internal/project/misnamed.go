@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
 // The names of files with limits, as fold returns them. golem reads none but the right one,
@@ -18,6 +20,7 @@ var (
 	shortNames   = []string{"golemforge"} // only with an ending: a program may have this name
 	policyNames  = []string{"policy", "policies", "golempolicy", "golemforgepolicy"}
 	configNames  = []string{"config", "configuration", "golemconfig", "golemforgeconfig"}
+	limitNames   = slices.Concat(policyNames, configNames)
 	// otherNames belong to other programs as well, which are also called golem.
 	otherNames = []string{"golem", "golemconfig"}
 )
@@ -109,9 +112,9 @@ func isMisnamed(dir, name string, right ...string) bool {
 }
 
 // checkMisnamed returns an error if the directory of a file has another file, or a
-// directory, whose name is nearly the same, such as policy.yml beside policy.yaml: it may
-// hold limits that golem does not read.
-func checkMisnamed(file string, near []string) error {
+// directory, that is called nearly like one with limits, such as policy.yml or config.yaml
+// beside policy.yaml: golem does not read its limits.
+func checkMisnamed(file string) error {
 	dir, right := filepath.Split(file)
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrPermission) {
@@ -119,7 +122,7 @@ func checkMisnamed(file string, near []string) error {
 	}
 	for _, e := range entries {
 		folded, _ := fold(strings.TrimSuffix(e.Name(), ".d"))
-		if !isNear(folded, near) || isOfEditor(e.Name()) || !isMisnamed(dir, e.Name(), right) {
+		if !isNear(folded, limitNames) || isOfEditor(e.Name()) || !isMisnamed(dir, e.Name(), right) {
 			continue
 		}
 		hint := "rename it to " + right
@@ -131,21 +134,45 @@ func checkMisnamed(file string, near []string) error {
 	return nil
 }
 
-// checkMisplaced returns an error if a directory beside the one of a file has nearly the
-// same name, such as /etc/Golem, and such a file in it.
-func checkMisplaced(file string, near []string) error {
+// checkMisplaced returns an error if there is such a file beside the directory of the right
+// one, as /etc/golem.yaml, or in a directory there with nearly the same name, as /etc/Golem.
+// Other programs may have such names, so only the keys tell, except for a policy.
+func checkMisplaced(file string) error {
 	right := filepath.Dir(file)
-	entries, _ := os.ReadDir(filepath.Dir(right)) // if golem cannot list /etc, it knows only the right name
+	above := filepath.Dir(right)
+	misplaced := func(name string) error {
+		return newProblem(name, "golem does not read this file", "golem reads "+file+"; move it there")
+	}
+	entries, _ := os.ReadDir(above) // if golem cannot list /etc, it knows only the right name
 	for _, e := range entries {
-		if folded, _ := fold(e.Name()); !isNear(folded, []string{"golem", "golemforge"}) || !isMisnamed(filepath.Dir(right), e.Name(), filepath.Base(right)) {
-			continue
-		}
-		files, _ := os.ReadDir(filepath.Join(filepath.Dir(right), e.Name()))
-		for _, f := range files {
-			if folded, _ := fold(strings.TrimSuffix(f.Name(), ".d")); isNear(folded, near) && !isOfEditor(f.Name()) {
-				return newProblem(filepath.Join(filepath.Dir(right), e.Name(), f.Name()), "golem does not read this file", "golem reads "+file+"; move it there")
+		name := filepath.Join(above, e.Name())
+		folded, hasEnding := fold(e.Name())
+		if isNear(folded, []string{"golem", "golemforge"}) && isMisnamed(above, e.Name(), filepath.Base(right)) {
+			files, _ := os.ReadDir(name)
+			for _, f := range files {
+				folded, _ := fold(strings.TrimSuffix(f.Name(), ".d"))
+				isLimits := isNear(folded, policyNames) || isNear(folded, configNames) && hasLimits(name, f.Name())
+				if isLimits && !isOfEditor(f.Name()) {
+					return misplaced(filepath.Join(name, f.Name()))
+				}
 			}
+		}
+		if hasEnding && !isOfEditor(e.Name()) && isNear(folded, []string{"golem", "golemforge", "golempolicy", "golemconfig", "golemforgepolicy", "golemforgeconfig"}) && hasLimits(above, e.Name()) {
+			return misplaced(name)
 		}
 	}
 	return nil
+}
+
+// hasLimits reports whether all keys of a file are those of a policy or a configuration.
+func hasLimits(dir, name string) bool {
+	data, err := readProjectFile(dir, name)
+	if err != nil {
+		return false
+	}
+	tree, _ := strictyaml.Parse(name, data)
+	known := ConfigSchema().Keys // it has those of a policy, too
+	return len(tree.Fields) > 0 && !slices.ContainsFunc(tree.Fields, func(f strictyaml.Field) bool {
+		return !slices.ContainsFunc(known, func(k strictyaml.Key) bool { return k.Name == f.Key.Text })
+	})
 }

@@ -23,10 +23,10 @@ const PolicyFile = "/etc/golem/policy.yaml"
 // if somebody other than root could have written the policy: the file, its directory, or
 // any directory or symlink on the way to it. The error is a strictyaml.Problems.
 func ReadPolicy() ([]byte, error) {
-	if err := checkMisplaced(PolicyFile, policyNames); err != nil {
+	if err := checkMisplaced(PolicyFile); err != nil {
 		return nil, err
 	}
-	if err := checkMisnamed(PolicyFile, policyNames); err != nil {
+	if err := checkMisnamed(PolicyFile); err != nil {
 		return nil, err
 	}
 	real, err := walkTrusted(PolicyFile)
