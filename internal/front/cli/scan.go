@@ -175,6 +175,7 @@ func (s *scanning) add(name string, v scan.Verdict) {
 	for _, name := range v.Scanners {
 		s.saw[name]++
 	}
+	v.Path = scan.ShownName(v.Path)
 	if v.Held || !s.onlyHeld {
 		s.list = append(s.list, v)
 	}
