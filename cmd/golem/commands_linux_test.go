@@ -32,6 +32,8 @@ func TestCommandsAskAboutWhatWasShown(t *testing.T) {
 		wide[fmt.Sprintf("workers/w%d.worker", i)] = "---\nsandbox: inherit\ntoolsets: [shell]\n---\nWork.\n"
 	}
 	tools := map[string]string{"golem-forge.config.yaml": "sandbox: {root: ., mode: ro}\n", "server.py": manyTools, "main.worker": "---\ntoolsets:\n  mcp:\n    many: {command: [python3, ./server.py], timeout: 60s}\n---\nWork.\n"}
+	proposal := map[string]string{"main.worker": "---\nsandbox: inherit\ntoolsets: {workers: {allowed_workers: [child]}}\n---\nWork.\n", "workers/child.worker": "---\ndescription: x\n---\nWork.\n",
+		"propose.yaml": "- calls: [{tool: worker_create, args: {name: helper, description: Helps, instructions: \"" + strings.Repeat(`Be kind.\n`, 40) + "Line 40." + strings.Repeat(`\nBe kind.`, 40) + "\"}}]\n- text: done\n"}
 	const yes, no = "You are about to", "not everything is shown; v shows it"
 	for _, test := range []struct {
 		name  string
@@ -49,6 +51,8 @@ func TestCommandsAskAboutWhatWasShown(t *testing.T) {
 			func(p *pickTest) bool { _, code := p.golem("trust", "AGENTS.md"); return code == 0 }, "golem trust"},
 		{"tools", tools, "tools --accept many", nil, "new: tool40: Does thing 40.",
 			func(p *pickTest) bool { out, _ := p.golem("tools"); return strings.Contains(out, "tool40") }, "golem tools --accept"},
+		{"workers", proposal, "workers accept helper", []string{"helper"}, "Line 40.",
+			func(p *pickTest) bool { return p.read("workers/helper.worker") != "" }, "golem workers accept"},
 		{"sessions", nil, "sessions rm last", nil, "the new 40.txt (1 line)",
 			func(p *pickTest) bool { out, _ := p.golem("sessions"); return !strings.Contains(out, "80 files") }, "golem sessions rm"},
 		{"prune", nil, "sessions prune --older 1ns", nil, "the new 40.txt (1 line)",
@@ -70,6 +74,11 @@ func TestCommandsAskAboutWhatWasShown(t *testing.T) {
 				case "tools":
 					if out, code := p.golem("trust", "--yes"); code != 0 {
 						t.Fatalf("trust: code %d\n%s", code, out)
+					}
+				case "workers":
+					p.golem("trust", "--yes")
+					if out, code := p.golem("run", ".", "x", "--model", "scripted:propose.yaml"); code != 0 || !strings.Contains(out, "proposed: helper") {
+						t.Fatalf("run: code %d\n%s", code, out)
 					}
 				case "sessions", "prune":
 					if out, code := p.golem("exec", "sh", "-c", "for i in $(seq 80); do echo $i > $i.txt; done"); code != 0 {
