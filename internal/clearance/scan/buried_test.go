@@ -165,6 +165,12 @@ func TestNumberLists(t *testing.T) {
 		{"letters of HTML in hexadecimal without an end", "a.html", []byte("<p>" + escapedAs("&#x%x", e) + "</p>"), want},
 		{"characters that nobody sees", "a.txt", []byte("x = " + escapedAs("%c\u200b", e) + "\n"), want},
 		{"other characters that nobody sees", "a.txt", []byte("x = " + e[:9] + "\u2060\ufe0f\u00ad\u034f\U000e0020" + e[9:] + "\n"), want},
+		{"entities that nobody sees", "a.html", []byte("<p>" + e[:9] + "&#8203;&#x200B;&ZeroWidthSpace;&zwj;&shy;" + e[9:] + "</p>"), want},
+		{"sequences of a terminal", "a.log", []byte("x " + e[:9] + "\x1b[0m\x1b]0;t\a\x1b(B" + e[9:20] + "\x1b[38;5;1m" + e[20:] + "\n"), want},
+		{"quoted-printable", "a.eml", []byte("the file: " + e[:9] + "=\r\n" + e[9:20] + "=\n" + e[20:] + "\n"), want},
+		{"wide letters", "a.txt", []byte("x = " + strings.NewReplacer("E", "\uff25", "a", "\uff41", "5", "\uff15").Replace(e) + "\n"), want},
+		{"settings without values", "a.env", []byte("PASSWORD=\nUSER=kPqZ7vXw2LmN9tYb4RsD\nexport SECRET=\nexport NAME=kPqZ7vXw2LmN9tYb4RsD\n"), ""},
+		{"entities that somebody sees", "a.html", []byte("<p>a &amp; b&nbsp;&eacute;&#233; &unknownentity; &;</p>"), ""},
 		{"nothing behind", "a.txt", []byte(`50% & \ &# \u{ \x &#x; \u{} %`), ""},
 	})
 }

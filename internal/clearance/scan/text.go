@@ -5,7 +5,10 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
+	"html"
 	"iter"
+	"regexp"
+	"sync"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -31,6 +34,11 @@ func openText(b *box) error {
 	}
 	if plain := withoutInvisible(b.data); plain != nil {
 		if err := b.decoded("text with invisible characters", plain); err != nil {
+			return err
+		}
+	}
+	if plain := joinedLines(b.data); plain != nil {
+		if err := b.decoded("quoted-printable text", plain); err != nil {
 			return err
 		}
 	}
@@ -80,20 +88,79 @@ func openText(b *box) error {
 }
 
 // withoutInvisible returns the lines that have characters which nobody sees, such as U+200B,
-// without these characters. It returns nil if there are none.
+// without these characters. Wide letters become plain ones. It returns nil if there are none.
 func withoutInvisible(data []byte) (out []byte) {
 	for line := range bytes.Lines(data) {
-		if bytes.IndexFunc(line, isInvisible) >= 0 {
-			out = append(out, bytes.Map(func(r rune) rune {
-				if isInvisible(r) {
-					return -1
-				}
-				return r
-			}, line)...)
+		plain := line
+		if bytes.IndexByte(line, '&') >= 0 || bytes.IndexByte(line, 0x1b) >= 0 {
+			plain = unseen().ReplaceAllFunc(line, dropInvisible)
+		}
+		if bytes.IndexFunc(plain, func(r rune) bool { return narrowLetter(r) != r }) >= 0 {
+			plain = bytes.Map(narrowLetter, plain)
+		}
+		if len(plain) != len(line) {
+			out = append(out, plain...)
 		}
 	}
 	return out
 }
+
+// unseen matches entities, and sequences that a terminal obeys and does not show.
+var unseen = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`&#?[0-9A-Za-z]{2,24};|\x1b(\[[0-9:;<=>?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[()][0-9A-Z]|[@-Z^_])`)
+})
+
+// dropInvisible returns an entity unless it stands for an invisible character, and nothing
+// of a sequence for terminals.
+func dropInvisible(found []byte) []byte {
+	if r, size := utf8.DecodeRuneInString(html.UnescapeString(string(found))); found[0] == '&' && (size == 1 || !isInvisible(r)) {
+		return found
+	}
+	return nil
+}
+
+// narrowLetter returns the plain form of a wide letter, and -1 for an invisible character.
+func narrowLetter(r rune) rune {
+	switch {
+	case r >= 'ａ' && r <= 'ｚ', r >= 'Ａ' && r <= 'Ｚ', r >= '０' && r <= '９', r == '＿', r == '－':
+		return r - 'ａ' + 'a'
+	case isInvisible(r):
+		return -1
+	}
+	return r
+}
+
+// joinedLines returns the lines that quoted-printable text continues in the next one, joined,
+// or nil.
+func joinedLines(data []byte) (out []byte) {
+	if !bytes.Contains(data, []byte("=\n")) && !bytes.Contains(data, []byte("=\r\n")) {
+		return nil
+	}
+	isOpen := false
+	for line := range bytes.Lines(data) {
+		text, ends := bytes.CutSuffix(bytes.TrimRight(line, "\r\n"), []byte("="))
+		ends = ends && !isPadded(text) && (isOpen || !settingName().Match(text))
+		switch {
+		case ends:
+			out = append(out, text...)
+		case isOpen:
+			out = append(out, line...)
+		}
+		isOpen = ends
+	}
+	return out
+}
+
+// isPadded reports whether a text ends in base64 to which one = belongs, as in go.sum.
+func isPadded(text []byte) bool {
+	n := len(text) - 1 - bytes.LastIndexFunc(text, func(r rune) bool { return r > 0x7f || alphabet[byte(r)] == 0 })
+	return n >= leastRun && n%4 == 3 || bytes.HasSuffix(text, []byte("="))
+}
+
+// settingName matches the name of a setting without a value, NAME=, in place of text.
+var settingName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\s*((export|set|ENV|ARG)\s+)?[\w.-]+\s*$`)
+})
 
 // isInvisible reports whether programs show nothing for a character, so that it can hide
 // inside a word.
