@@ -283,7 +283,10 @@ var trusted = []struct{ why, names string }{
 		*.reg *.lnk *.url *.webloc *.scf *.inf autorun.inf desktop.ini *.vbs *.vbe *.wsf *.wsh *.hta *.jse *.msc *.scr *.cpl *.workflow *.scpt *.applescript *.command .xsessions ld.so.preload ld.so.conf ld.so.conf.d/ .ld.so.conf
 		*.library-ms *.searchconnector-ms *.search-ms *.settingcontent-ms *.theme *.appref-ms *.application *.appinstaller *.gadget *.diagcab *.iqy *.slk *.jnlp *.rdp *.ica *.sct *.wsc *.ps1xml *.psd1 *.pssc *.pif *.ahk *.au3
 		*.mobileconfig *.terminal *.inetloc *.fileloc *.afploc *.app/ *.workflow/ *.action/ *.bundle/ *.plugin/ *.prefpane/ *.kext/ *.scptd/ *.flatpakref`},
-	{"a notebook, which runs its cells", `*.ipynb`},
+	{"a notebook, which runs its cells", `*.ipynb *.rmd *.qmd *.rnw *.jmd`},
+	{"a document with macros, which office programs run", `*.docm *.dotm *.xlsm *.xltm *.xlam *.xlsb *.pptm *.potm *.ppsm *.ppam *.sldm`},
+	{"a packed program, which people and programs run", `*.jar *.war *.ear *.pyz *.phar`},
+	{"Emacs runs it when it loads it", `*.el *.elc`},
 	{script, `
 		*.sh *.bash *.zsh *.fish *.ksh *.csh *.bat *.cmd *.ps1 *.psm1 bin/ scripts/*.py scripts/*.js scripts/*.mjs scripts/*.cjs scripts/*.ts scripts/*.rb scripts/*.pl scripts/*.php scripts/*.lua scripts/*.r`},
 }

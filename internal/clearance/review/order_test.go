@@ -101,7 +101,12 @@ func TestScriptsByContent(t *testing.T) {
 			t.Errorf("%s: got %v", path, review.Flags(c))
 		}
 	}
-	for _, path := range []string{"a.md", "scripts/README.md", "cabin/run", "x.shx"} {
+	for path, want := range map[string]string{"lib/x.jar": "a packed program", "x.docm": "a document with macros", "X.XLSM": "a document with macros", "a/x.Rmd": "a notebook", "x.qmd": "a notebook", "x.el": "Emacs"} {
+		if why, ok := review.Code(path); !ok || !strings.HasPrefix(why, want) {
+			t.Errorf("%s: got %q, want %s", path, why, want)
+		}
+	}
+	for _, path := range []string{"a.md", "scripts/README.md", "cabin/run", "x.shx", "main_test.go"} {
 		if flags := review.Flags(newFileChange(path, "-", "x\n")); len(flags) > 0 {
 			t.Errorf("%s: got %v", path, flags)
 		}
