@@ -276,7 +276,7 @@ func (l *ChangeSet) Deferred() *tool.DeferredChanges {
 			}
 			return nil
 		},
-		Discard: l.t.Discard, Summary: l.summary(),
+		Discard: l.t.Discard, Summary: l.summary(), Final: l.t.WhyFinal(),
 	}
 }
 
@@ -384,7 +384,9 @@ func (l *ChangeSet) changes() (list []tool.Change, warnings []string) {
 		more++
 		fmt.Fprintf(rest, "%q %s %s %s %s\n", c.Path, c.Op, c.Mode, c.To, c.Becomes)
 	}
-	warnings = sortByRisk(list, flags.Flags())
+	if warnings = sortByRisk(list, flags.Flags()); l.t.WhyFinal() != "" {
+		warnings = append(warnings, tool.UndoNote(l.t.WhyFinal()))
+	}
 	slices.SortStableFunc(list, func(x, y tool.Change) int { return gone.priority(y) - gone.priority(x) })
 	if more > 0 {
 		list = append(list, omittedChanges(more, hex.EncodeToString(rest.Sum(nil))))

@@ -106,7 +106,7 @@ func readTime(name string) (int64, error) {
 // changes at or below the skipped paths. If the directory changed meanwhile, it returns a
 // ConflictError.
 func (o Overlay) PrepareApply(changes []PathChange, skipped []string) error {
-	if !canRename(o) {
+	if !CanUndo(o) {
 		if err := o.CheckApply(changes, skipped); err != nil {
 			return err
 		}

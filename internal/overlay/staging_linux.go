@@ -47,9 +47,9 @@ func removeStagingDir(o Overlay) error {
 	return nil
 }
 
-// canRename reports whether files can be renamed between the real directory and the
-// store.
-func canRename(o Overlay) bool {
+// CanUndo reports whether changes can be undone after golem has applied them: golem can rename
+// files between the real directory and the store, and so keep the old ones.
+func CanUndo(o Overlay) bool {
 	var a, b unix.Statx_t
 	for name, st := range map[string]*unix.Statx_t{o.Dir: &a, o.Store: &b} {
 		if unix.Statx(unix.AT_FDCWD, name, 0, unix.STATX_MNT_ID, st) != nil {

@@ -82,7 +82,7 @@ func (l pendingChanges) recover() (r Recovery, err error) {
 	done, err := transaction.Recover(l.dir)
 	var notes []string
 	if done.Applied > 0 {
-		notes = append(notes, "golem was killed while it applied changes, and has now applied the rest, except for files that changed since; golem undo undoes them")
+		notes = append(notes, "golem was killed while it applied changes, and has now applied the rest, except for files that changed since"+l.undoHint())
 	}
 	if done.Undone > 0 {
 		note := "golem was killed while it undid changes, and has now undone the rest"
@@ -105,6 +105,14 @@ func (l pendingChanges) recover() (r Recovery, err error) {
 		notes = append(notes, "golem was killed while it applied, undid or discarded changes, and cannot complete that: "+visible.Text(b.Why)+"; your directory may have a part of them, and "+visible.Text(string(b.Dir))+" keeps the files")
 	}
 	return Recovery{Undone: done.Undone > 0, Notes: notes}, err
+}
+
+// undoHint says that golem undo undoes the changes that were applied last, if it can.
+func (l pendingChanges) undoHint() string {
+	if last, err := transaction.Last(l.dir); err == nil && last.WhyFinal() == "" {
+		return "; golem undo undoes them"
+	}
+	return ""
 }
 
 // Recover completes what a killed golem was applying, undoing or discarding in the directories

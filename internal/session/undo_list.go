@@ -61,7 +61,7 @@ func (s Store) UndoSession(calls *undo.Store) string {
 }
 
 func (s Store) appliedStep(a *transaction.AppliedTransaction) UndoStep {
-	u := UndoStep{At: a.At(), Files: []string{}}
+	u := UndoStep{At: a.At(), Files: []string{}, Problem: a.WhyFinal()}
 	if dir := string(a.Session()); dir != "" {
 		u.Session = filepath.Base(dir)
 		if one, err := s.at(u.Session); err == nil {

@@ -21,6 +21,7 @@ type DeferredChanges struct {
 	Apply   func(context.Context) error
 	Discard func() error
 	Summary string // describes the applied changes
+	Final   string // why they cannot be undone once they are applied, "" if they can
 }
 
 // applyDeferred decides about the changes that a result has deferred, and applies them. If
@@ -42,7 +43,7 @@ func (in *invocation) applyDeferred(ctx context.Context, plan callPlan, r Result
 	applied, err := next.apply(ctx, callPlan{Plan: Plan{Effects: changes.Listed}, tool: plan.tool, args: plan.args, applies: true}, changes)
 	r.Notes = append(r.Notes, applied.Notes...)
 	if err == nil && applied.Err == nil {
-		r.Changes = append(r.Changes, applied.Changes...)
+		r.Changes, r.Final = append(r.Changes, applied.Changes...), changes.Final
 		r.Text = strings.TrimPrefix(strings.TrimSuffix(r.Text, "\n")+"\napplied: "+changes.Summary, "\n")
 		return r
 	}

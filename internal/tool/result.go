@@ -26,6 +26,8 @@ type Result struct {
 	Media []Media
 	// Changes are the changes that were made.
 	Changes []Change
+	// Final says why the applied changes cannot be undone, "" if they can.
+	Final string
 	// Brief is true if there may be many changes, so that one line for each is enough.
 	Brief bool
 	// Notes are further remarks, such as what was skipped.
@@ -56,6 +58,15 @@ type Pending struct {
 	Digest string `json:"digest"`
 	// Earlier says why an earlier answer does not count, "" if there is none.
 	Earlier string `json:"earlier,omitempty"`
+}
+
+// UndoNote says whether golem undo undoes the changes that a result has applied. Final is that
+// of the result.
+func UndoNote(final string) string {
+	if final != "" {
+		return "golem undo cannot restore what was there: " + final
+	}
+	return "golem undo restores what was there"
 }
 
 // OK reports whether the call succeeded.

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 
 	"github.com/golem-forge/golem/internal/claim"
 	"github.com/golem-forge/golem/internal/durable"
@@ -70,6 +71,14 @@ func (a *AppliedTransaction) Directories() []Directory {
 		list = append(list, Directory{Host: sandbox.Host(l.Dir), Target: a.record.targets[i]})
 	}
 	return list
+}
+
+// WhyFinal says why the transaction cannot be undone, "" if it can.
+func (a *AppliedTransaction) WhyFinal() string {
+	if slices.ContainsFunc(a.record.layers, overlay.Overlay.IsFinal) {
+		return overlay.ErrCannotUndo.Error()
+	}
+	return ""
 }
 
 // Each calls visit for everything that Undo would change. It passes the name, the current

@@ -46,6 +46,12 @@ func Finish(r jail.Result, err error) (Result, error) { return Result{Result: r}
 // Apply returns an error.
 func (*Transaction) Apply([]string) ([]string, error) { return nil, errNoOverlays }
 
+// WhyFinal returns "".
+func (*Transaction) WhyFinal() string { return "" }
+
+// WhyFinal returns "".
+func WhyFinal(*Overlays, []string) string { return "" }
+
 // Discard does nothing.
 func (*Transaction) Discard() error { return nil }
 
@@ -86,6 +92,9 @@ func (*AppliedTransaction) Session() sandbox.Host { return "" }
 
 // LostSession returns "".
 func (*AppliedTransaction) LostSession() string { return "" }
+
+// WhyFinal returns "".
+func (*AppliedTransaction) WhyFinal() string { return "" }
 
 // Recover finds nothing.
 func Recover(sandbox.Host) (Recovered, error) { return Recovered{}, nil }

@@ -92,6 +92,30 @@ func (t *Transaction) apply(skip []string) (clash []string, err error) {
 	return append(clash, stayed...), err
 }
 
+// whyFinal is the reason why golem could not undo changes.
+const whyFinal = "the state directory is on another file system"
+
+// WhyFinal says why the changes cannot be undone after Apply, "" if they can.
+func (t *Transaction) WhyFinal() string {
+	for i, l := range t.record.layers {
+		if slices.ContainsFunc(t.Changes, func(c CommandChange) bool { return c.Target == t.record.targets[i] }) && !overlay.CanUndo(l) {
+			return whyFinal
+		}
+	}
+	return ""
+}
+
+// WhyFinal says why changes of a session to these names cannot be undone after they were
+// applied, "" if they can.
+func WhyFinal(o *Overlays, names []string) string {
+	for i, l := range o.layers {
+		if len(o.pathsIn(i, names)) > 0 && !overlay.CanUndo(l) {
+			return whyFinal
+		}
+	}
+	return ""
+}
+
 // Discard discards the changes.
 func (t *Transaction) Discard() error {
 	t.closeReaders()

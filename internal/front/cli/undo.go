@@ -191,7 +191,11 @@ func (f *gateFlags) listUndo(cmd *cobra.Command) error {
 		rows = append(rows, undoRow(i+1, s))
 	}
 	printColumns(cmd.OutOrStdout(), rows)
-	fmt.Fprintln(cmd.OutOrStdout(), "next: golem undo undoes 1")
+	next := "next: golem undo undoes 1"
+	if steps[0].Problem != "" {
+		next = "next: golem undo --forget forgets 1"
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), next)
 	return nil
 }
 
