@@ -231,10 +231,11 @@ func TestListeners(t *testing.T) {
 func TestWriteFile(t *testing.T) {
 	s, _ := start(t)
 	t.Setenv("TMPDIR", t.TempDir())
-	file, err := s.writeFile()
+	file, held, err := s.writeFile()
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer held.Close()
 	info, err := os.Stat(file)
 	if err != nil || info.Mode().Perm()&0o077 != 0 {
 		t.Errorf("the file: got %v, %v", info.Mode(), err)

@@ -3,6 +3,7 @@ package desk
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -12,13 +13,14 @@ import (
 // hold marks the directory of a desk as in use until the file is closed.
 func hold(dir string) (*os.File, error) { return claim.Hold(dir) }
 
-// removeLeft removes the directories that killed desks of the user left. A new one may not
-// be marked yet.
+// removeLeft removes the directories that killed desks of the user left. Another desk may be
+// about to mark a new one.
 func removeLeft(now time.Time) {
 	list, _ := filepath.Glob(filepath.Join(os.TempDir(), dirPrefix+"*"))
-	for _, dir := range list {
+	fresh, _ := filepath.Glob(filepath.Join(os.TempDir(), newPrefix+"*"))
+	for _, dir := range append(list, fresh...) {
 		info, err := os.Lstat(dir)
-		if err != nil || !info.IsDir() || now.Sub(info.ModTime()) < time.Minute {
+		if err != nil || !info.IsDir() || slices.Contains(fresh, dir) && now.Sub(info.ModTime()) < time.Minute {
 			continue
 		}
 		if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {

@@ -13,7 +13,7 @@ func TestRemoveLeft(t *testing.T) {
 	tmp := t.TempDir()
 	t.Setenv("TMPDIR", tmp)
 	now := time.Now()
-	for name, age := range map[string]time.Duration{"golem-desk-left": time.Hour, "golem-desk-used": time.Hour, "golem-desk-new": 0, "other": time.Hour} {
+	for name, age := range map[string]time.Duration{"golem-desk-left": 0, "golem-new-desk-left": time.Hour, "golem-new-desk-new": 0, "other": time.Hour} {
 		dir := filepath.Join(tmp, name)
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
@@ -28,7 +28,7 @@ func TestRemoveLeft(t *testing.T) {
 	if err := os.Symlink("other", filepath.Join(tmp, "golem-desk-link")); err != nil {
 		t.Fatal(err)
 	}
-	held, err := hold(filepath.Join(tmp, "golem-desk-used"))
+	used, held, err := makeDir()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestRemoveLeft(t *testing.T) {
 	for _, e := range entries {
 		got = append(got, e.Name())
 	}
-	if want := []string{"golem-desk-link", "golem-desk-new", "golem-desk-used", "other"}; !slices.Equal(got, want) {
+	if want := []string{filepath.Base(used), "golem-desk-link", "golem-new-desk-new", "other"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/golem-forge/golem/internal/durable"
 	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
@@ -54,16 +55,12 @@ func Serve(ctx context.Context, o inbox.DeskOptions) error {
 	defer l.Close()
 	s := newServer(o, hostFor(o.Listen, l.Addr().String()))
 	removeLeft(s.options.Now())
-	file, err := s.writeFile()
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(filepath.Dir(file))
-	held, err := hold(filepath.Dir(file))
+	file, held, err := s.writeFile()
 	if err != nil {
 		return err
 	}
 	defer held.Close()
+	defer os.RemoveAll(filepath.Dir(file))
 	login := s.guard.login
 	s.guard.login = func(w http.ResponseWriter) { // nobody needs the file any more, and golem may be killed
 		os.RemoveAll(filepath.Dir(file))
@@ -163,13 +160,35 @@ func newServer(o inbox.DeskOptions, host string) *server {
 }
 
 // dirPrefix begins the name of the directory with the file that leads a browser to the desk.
-const dirPrefix = "golem-desk-"
+// newPrefix begins it until the directory is marked as in use. It is empty then.
+const (
+	dirPrefix = "golem-desk-"
+	newPrefix = "golem-new-desk-"
+)
 
-// writeFile writes the file that leads a browser to the desk.
-func (s *server) writeFile() (string, error) {
-	dir, err := os.MkdirTemp("", dirPrefix)
+// makeDir makes that directory. It is in use until the file is closed.
+func makeDir() (dir string, held *os.File, err error) {
+	made, err := os.MkdirTemp("", newPrefix)
 	if err != nil {
-		return "", err
+		return "", nil, err
+	}
+	if held, err = hold(made); err == nil {
+		dir = filepath.Join(filepath.Dir(made), dirPrefix+strings.TrimPrefix(filepath.Base(made), newPrefix))
+		err = durable.Rename(made, dir)
+	}
+	if err != nil {
+		held.Close()
+		return "", nil, errors.Join(err, os.Remove(made))
+	}
+	return dir, held, nil
+}
+
+// writeFile writes the file that leads a browser to the desk. Its directory is in use until
+// held is closed.
+func (s *server) writeFile() (name string, held *os.File, err error) {
+	dir, held, err := makeDir()
+	if err != nil {
+		return "", nil, err
 	}
 	file := filepath.Join(dir, "desk.html")
 	var page = template.Must(template.New("").Parse(`<!doctype html><meta charset="utf-8"><title>golem desk</title><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0; url={{.}}"><a href="{{.}}">golem desk</a>` + "\n"))
@@ -178,9 +197,10 @@ func (s *server) writeFile() (string, error) {
 		err = errors.Join(page.Execute(f, s.guard.address()), f.Close())
 	}
 	if err != nil {
-		return "", errors.Join(err, os.RemoveAll(dir))
+		held.Close()
+		return "", nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	return file, nil
+	return file, held, nil
 }
 
 // A view is what a page shows.
