@@ -301,7 +301,7 @@ func realPath(name string) string {
 // helps.
 func stateError(what string, err error) error {
 	var cause *fs.PathError
-	if errors.As(err, &cause) && !errors.Is(err, fs.ErrNotExist) {
+	if errors.As(err, &cause) && (cause.Op == "mkdir" || !errors.Is(err, fs.ErrNotExist)) {
 		return fmt.Errorf("%s: golem cannot use %s in its state directory: %w; choose another state directory with --state DIR or GOLEM_STATE", what, visible.Text(cause.Path), cause.Err)
 	}
 	return visible.FileError(what, err)
