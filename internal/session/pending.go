@@ -73,6 +73,7 @@ func (s Store) AppliedMounts() ([]transaction.Directory, error) {
 // A Recovery says what golem did about changes that a killed golem was applying, undoing or
 // discarding.
 type Recovery struct {
+	Root   string   // the directory of the program
 	Undone bool     // golem has completed an undo
 	Notes  []string // lines for the user
 }
@@ -128,7 +129,7 @@ func Recover(s Store) bool {
 	if err != nil {
 		r.Notes = append(r.Notes, "golem was killed while it applied, undid or discarded changes, and cannot complete that now ("+visible.Text(jail.Plain(err))+"), so lists of changes are incomplete; golem completes it when you type the command again and this no longer fails")
 	}
-	if s.OnRecover != nil {
+	if r.Root = realPath(s.Root); s.OnRecover != nil {
 		s.OnRecover(r)
 	}
 	return true

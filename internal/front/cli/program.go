@@ -41,6 +41,7 @@ type programFlags struct {
 
 func addProgramFlags(cmd *cobra.Command) *programFlags {
 	f := &programFlags{recovered: &recovered{errs: cmd.ErrOrStderr}}
+	f.recovered.dir = f.realDir
 	flags := cmd.Flags()
 	flags.StringVarP(&f.dir, "program", "C", ".", "the directory of the program, or one inside it")
 	flags.StringVar(&f.state, "state", "", "the directory of golem's state (GOLEM_STATE)")

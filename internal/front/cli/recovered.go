@@ -3,23 +3,27 @@ package cli
 import (
 	"fmt"
 	"io"
+	"path/filepath"
 	"slices"
 	"sync"
 
 	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/visible"
 )
 
 // recovered is what golem has completed because an earlier golem was killed while it
 // applied or undid changes. A nil recovered has nothing.
 type recovered struct {
 	errs func() io.Writer
+	dir  func() (string, error) // the directory of the command
 
 	mu     sync.Mutex
 	told   []string // the lines that were printed
 	undone bool     // golem has completed an undo
 }
 
-// add prints what golem has completed, each line once.
+// add prints what golem has completed, each line once, and the directory if the command is
+// for another one.
 func (d *recovered) add(r session.Recovery) {
 	if d == nil {
 		return
@@ -27,7 +31,14 @@ func (d *recovered) add(r session.Recovery) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.undone = d.undone || r.Undone
+	in := ""
+	if dir, err := d.dir(); err == nil {
+		if rel, err := filepath.Rel(r.Root, dir); err != nil || !filepath.IsLocal(rel) {
+			in = "in " + visible.Text(r.Root) + ": "
+		}
+	}
 	for _, note := range r.Notes {
+		note = in + note
 		if !slices.Contains(d.told, note) {
 			d.told = append(d.told, note)
 			fmt.Fprintln(d.errs(), "golem: "+note)
