@@ -1,6 +1,8 @@
 package session
 
 import (
+	"cmp"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -123,6 +125,11 @@ func (l pendingChanges) undoHint() string {
 func Recover(s Store) bool {
 	l := s.pending()
 	if !transaction.IsInterrupted(l.dir) {
+		if command, process := transaction.Active(l.dir); command != "" && s.OnRecover != nil {
+			doing := map[string]string{"golem undo": "undoing", "golem discard": "discarding"}[command]
+			note := fmt.Sprintf("%s (process %d) is %s changes now, so lists of changes are incomplete until it has ended", command, process, cmp.Or(doing, "applying"))
+			s.OnRecover(Recovery{Root: realPath(s.Root), Notes: []string{note}})
+		}
 		return false
 	}
 	r, err := l.recover()

@@ -163,3 +163,34 @@ func killWithHelpers(t *testing.T, cmd *exec.Cmd) {
 	cmd.Process.Kill()
 	cmd.Wait()
 }
+
+// TestActive checks that golem finds another golem that is in the middle of a discard, with
+// its process.
+func TestActive(t *testing.T) {
+	for range 20 {
+		dir := t.TempDir()
+		records := sandbox.Host(dir + "/records")
+		changedSession(t, dir, 2000)
+		if command, process := Active(records); command != "" {
+			t.Fatalf("got %s by %d, want nothing", command, process)
+		}
+		cmd := exec.Command("/proc/self/exe", "-test.run=^TestDiscardAll$")
+		cmd.Env = append(os.Environ(), discardVariable+"="+dir)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for len(list(t, filepath.Join(dir, "session", "0", "upper"))) == 2000 && !isOver(cmd.Process.Pid) {
+		}
+		cmd.Process.Signal(syscall.SIGSTOP)
+		command, process := Active(records)
+		killWithHelpers(t, cmd)
+		if command == "" {
+			continue // it was too fast
+		}
+		if command != "golem discard" || process != cmd.Process.Pid {
+			t.Errorf("got %s by %d, want golem discard by %d", command, process, cmd.Process.Pid)
+		}
+		return
+	}
+	t.Error("golem was never in the middle of a discard")
+}

@@ -46,6 +46,9 @@ func Finish(r jail.Result, err error) (Result, error) { return Result{Result: r}
 // Apply returns an error.
 func (*Transaction) Apply([]string) ([]string, error) { return nil, errNoOverlays }
 
+// Active returns "".
+func Active(sandbox.Host) (command string, process int) { return "", 0 }
+
 // WhyFinal returns "".
 func (*Transaction) WhyFinal() string { return "" }
 

@@ -35,7 +35,11 @@ func (o *Overlays) lockUnused() (*os.File, error) {
 	if o.used != nil {
 		return nil, ErrBusy
 	}
-	return lockFile(filepath.Join(o.dir, usedName), unix.LOCK_EX, 0)
+	f, err := lockFile(filepath.Join(o.dir, usedName), unix.LOCK_EX, 0)
+	if err == nil { // it names the golem that worked in the session before
+		writeHolder(f, Holder{Command: "golem apply", Process: os.Getpid(), Since: o.holder.Since})
+	}
+	return f, err
 }
 
 // aloneUnused runs do while no call works on the overlays and nobody has mounted them.

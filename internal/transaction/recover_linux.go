@@ -12,6 +12,7 @@ import (
 	"github.com/golem-forge/golem/internal/durable"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -62,6 +63,47 @@ func IsInterrupted(dir sandbox.Host) bool {
 		}
 		return claim.IsAbandoned(e.Name()) && isHalfDone(at) && !isInUse(at)
 	})
+}
+
+// Active returns the command of another golem that changes the directories of a program now,
+// such as "golem apply", and its process. It is "" if there is none.
+func Active(dir sandbox.Host) (command string, process int) {
+	entries, err := os.ReadDir(string(dir))
+	if err != nil {
+		return "", 0
+	}
+	for _, e := range entries {
+		at := filepath.Join(string(dir), e.Name())
+		if command = activeCommand(at); command == "" || !isInUse(at) {
+			continue
+		}
+		f, err := os.Open(at)
+		if err != nil {
+			continue
+		}
+		process = state.LockHolder(f)
+		if f.Close(); process != os.Getpid() {
+			return command, process
+		}
+	}
+	return "", 0
+}
+
+// activeCommand returns the command that has done a half of what a record is for, "" if nothing
+// is half done.
+func activeCommand(dir string) string {
+	applied := strings.HasPrefix(filepath.Base(dir), appliedPrefix)
+	switch w, err := readRecord(dir); {
+	case isUndoing(dir):
+		return "golem undo"
+	case applied || err != nil || !isHalfDone(dir):
+		return ""
+	case len(w.discards) > 0:
+		return "golem discard"
+	case len(w.of) > 0:
+		return "golem apply"
+	}
+	return "golem"
 }
 
 // isInUse reports whether a golem works on a record.

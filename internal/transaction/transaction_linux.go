@@ -98,7 +98,7 @@ const whyFinal = "the state directory is on another file system"
 // WhyFinal says why the changes cannot be undone after Apply, "" if they can.
 func (t *Transaction) WhyFinal() string {
 	for i, l := range t.record.layers {
-		if slices.ContainsFunc(t.Changes, func(c CommandChange) bool { return c.Target == t.record.targets[i] }) && !overlay.CanUndo(l) {
+		if slices.ContainsFunc(t.Changes, func(c Change) bool { return c.layer == i }) && !overlay.CanUndo(l) {
 			return whyFinal
 		}
 	}
@@ -109,7 +109,7 @@ func (t *Transaction) WhyFinal() string {
 // applied, "" if they can.
 func WhyFinal(o *Overlays, names []string) string {
 	for i, l := range o.layers {
-		if len(o.pathsIn(i, names)) > 0 && !overlay.CanUndo(l) {
+		if len(pathsIn(o.targets, i, names)) > 0 && !overlay.CanUndo(l) {
 			return whyFinal
 		}
 	}
