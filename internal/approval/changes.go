@@ -385,7 +385,7 @@ func (l *ChangeSet) changes() (list []tool.Change, warnings []string) {
 		fmt.Fprintf(rest, "%q %s %s %s %s\n", c.Path, c.Op, c.Mode, c.To, c.Becomes)
 	}
 	if warnings = sortByRisk(list, flags.Flags()); l.t.WhyFinal() != "" {
-		warnings = append(warnings, tool.UndoNote(l.t.WhyFinal()))
+		warnings = append(warnings, visible.UndoNote(l.t.WhyFinal()))
 	}
 	slices.SortStableFunc(list, func(x, y tool.Change) int { return gone.priority(y) - gone.priority(x) })
 	if more > 0 {

@@ -89,21 +89,6 @@ func Process(s Store, one *Session) int {
 	return transaction.Process(k)
 }
 
-// WhyFinal says why changes of a session to files cannot be undone after they were applied, ""
-// if they can.
-func WhyFinal(s Store, one *Session, files []FileChange) string {
-	k, err := s.Open(one)
-	if err != nil {
-		return ""
-	}
-	defer k.Close()
-	var names []string
-	for _, f := range files {
-		names = append(names, f.Path)
-	}
-	return transaction.WhyFinal(k, names)
-}
-
 // AwaitCalls waits until no call of another golem works on a session: see
 // transaction.AwaitCalls.
 func (s Store) AwaitCalls(ctx context.Context, one *Session, tell func(transaction.Holder)) error {

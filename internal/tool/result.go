@@ -60,15 +60,6 @@ type Pending struct {
 	Earlier string `json:"earlier,omitempty"`
 }
 
-// UndoNote says whether golem undo undoes the changes that a result has applied. Final is that
-// of the result.
-func UndoNote(final string) string {
-	if final != "" {
-		return "golem undo cannot restore what was there: " + final
-	}
-	return "golem undo restores what was there"
-}
-
 // OK reports whether the call succeeded.
 func (r Result) OK() bool { return r.Err == nil }
 

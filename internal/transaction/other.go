@@ -52,9 +52,6 @@ func Active(sandbox.Host) (command string, process int) { return "", 0 }
 // WhyFinal returns "".
 func (*Transaction) WhyFinal() string { return "" }
 
-// WhyFinal returns "".
-func WhyFinal(*Overlays, []string) string { return "" }
-
 // Discard does nothing.
 func (*Transaction) Discard() error { return nil }
 

@@ -105,17 +105,6 @@ func (t *Transaction) WhyFinal() string {
 	return ""
 }
 
-// WhyFinal says why changes of a session to these names cannot be undone after they were
-// applied, "" if they can.
-func WhyFinal(o *Overlays, names []string) string {
-	for i, l := range o.layers {
-		if len(pathsIn(o.targets, i, names)) > 0 && !overlay.CanUndo(l) {
-			return whyFinal
-		}
-	}
-	return ""
-}
-
 // Discard discards the changes.
 func (t *Transaction) Discard() error {
 	t.closeReaders()

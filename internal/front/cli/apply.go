@@ -124,9 +124,6 @@ terminal to ask at.`,
 		}
 		if yes {
 			fmt.Fprintf(cmd.ErrOrStderr(), "golem: applying %s unseen (--yes)\n", visible.Count(r.Total().Files, "changed file"))
-			if final := session.WhyFinal(w.program.Storage.Sessions, w.Session, r.Files); final != "" {
-				fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+tool.UndoNote(final))
-			}
 		}
 		return f.callWith(cmd, "apply_changes", map[string]any{"paths": append([]string{}, names[len(paths):]...), "hunks": append([]string{}, parts...), "merge": merge, "overwrite": overwrite})
 	}
@@ -261,7 +258,7 @@ func (f *gateFlags) callWith(cmd *cobra.Command, name string, given map[string]a
 			}
 			r.Notes = append(r.Notes, "the rest stays in session "+f.session+"; "+look+" shows it")
 		}
-		r.Notes = append(r.Notes, tool.UndoNote(r.Final))
+		r.Notes = append(r.Notes, visible.UndoNote(r.Final))
 	}
 	return cmp.Or(printResult(cmd, r), err)
 }

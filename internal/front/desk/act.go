@@ -102,7 +102,7 @@ func (s *server) act(w http.ResponseWriter, r *http.Request, a action) {
 	default:
 		text := strings.Join(append([]string{result.Text}, result.Notes...), "; ")
 		if a.call.Tool == "apply_changes" {
-			text += "; " + tool.UndoNote(result.Final)
+			text += "; " + visible.UndoNote(result.Final)
 		}
 		http.Redirect(w, r, s.guard.prefix+a.back()+"?done="+s.actions.addNote(visible.Line(text, maxNote)), http.StatusSeeOther)
 	}

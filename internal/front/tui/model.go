@@ -235,7 +235,7 @@ func (m *model) end(msg called) {
 	default:
 		m.note = visible.Line(m.o.Result(msg.program, msg.result).Text, maxNote)
 		if strings.HasPrefix(m.note, "applied: ") {
-			m.note += "; " + tool.UndoNote(msg.result.Final)
+			m.note += "; " + visible.UndoNote(msg.result.Final)
 		}
 		m.last = m.note
 		if m.review != nil && m.review.commit != nil { // it was pushed or discarded
