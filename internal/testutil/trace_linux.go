@@ -224,10 +224,10 @@ func nameAt(pid int, dir, address uint64) string {
 }
 
 // Unsynced returns what a crash of the machine could damage in a directory: files that
-// were renamed before their content was synced, and names that were created without a
+// were renamed before their content was synced and are still there, and names that were created without a
 // sync of their directory.
 func Unsynced(calls []FileCall, below string) []string {
-	var list []string
+	early := make(map[string]bool) // names of files whose content was not synced
 	dirty := make(map[string]bool)
 	named := make(map[string]string) // the last new name, by directory
 	for _, c := range calls {
@@ -239,18 +239,23 @@ func Unsynced(calls []FileCall, below string) []string {
 			delete(named, c.Path)
 		case c.Op == Remove:
 			delete(dirty, c.Path)
+			delete(early, c.Path)
 			delete(named, c.Path)
 			maps.DeleteFunc(named, func(_, name string) bool { return name == c.Path })
 		case !strings.HasPrefix(c.To, below+"/"):
 		default:
 			for path := range dirty {
 				if rest, ok := strings.CutPrefix(path, c.Path); ok && (rest == "" || rest[0] == '/') {
-					list = append(list, c.To+rest+" got its name before its content was synced")
+					early[c.To+rest] = true
 					delete(dirty, path)
 				}
 			}
 			named[filepath.Dir(c.To)] = c.To
 		}
+	}
+	var list []string
+	for name := range early {
+		list = append(list, name+" got its name before its content was synced")
 	}
 	for dir, name := range named {
 		list = append(list, name+" got its name, and "+dir+" was not synced")
