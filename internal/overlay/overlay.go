@@ -52,7 +52,7 @@ const (
 	clockName    = "clock"   // its ctime is the start of the work
 	movesName    = "moves"   // the list of moves
 	appliedName  = "landed"
-	revertedName = "reverted" // the moves that UndoApply has reverted
+	revertedName = "reverted" // all moves of which UndoApply has reverted some
 	mountName    = "seen"     // the mount point of a session's overlay
 	copyName     = "copy"     // the copy of a session without overlay mounts
 	coveredName  = "covered"

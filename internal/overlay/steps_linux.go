@@ -158,14 +158,10 @@ func UndoApply(o Overlay, older []Overlay) error {
 	return stayed
 }
 
-// revertUnchanged reverts moves, last first, and writes down which ones it has reverted. It
+// revertUnchanged reverts moves, last first, and keeps the list of all of them. It
 // lists in a ConflictError those whose files somebody changed after an undo was interrupted.
 func (a *applier) revertUnchanged(moves []move) (stayed, err error) {
 	since, err := readTime(a.Store + "/" + appliedName)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	reverted, err := readMoves(a.Store, revertedName)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
@@ -181,24 +177,30 @@ func (a *applier) revertUnchanged(moves []move) (stayed, err error) {
 			conflict.Paths, left = append(conflict.Paths, m.Path), append(left, m)
 		case err != nil:
 			return nil, fmt.Errorf("restore %s: %w", m.Path, err)
-		default:
-			reverted = append(reverted, m)
 		}
 	}
-	if err := writeMoves(a.Store, revertedName, reverted); err != nil {
-		return nil, err
-	}
+	isKnown := exists(a.Store + "/" + revertedName) // an interrupted undo has written it
 	if len(left) > 0 {
+		if !isKnown {
+			if err := writeMoves(a.Store, revertedName, moves); err != nil {
+				return nil, err
+			}
+		}
 		slices.Reverse(left)
 		return &conflict, writeMoves(a.Store, movesName, left)
+	}
+	if !isKnown { // a rename works on a full disk, too
+		if err := durable.Rename(a.Store+"/"+movesName, a.Store+"/"+revertedName); err != nil {
+			return nil, err
+		}
 	}
 	return nil, a.removeMoves()
 }
 
 // An undoneApply is what UndoApply has done to the directory of an overlay.
 type undoneApply struct {
-	since    int64 // the start of the work on the overlay
-	reverted map[string]move
+	since    int64                  // the start of the work on the overlay
+	reverted map[string]move        // all moves; those that are left, too
 	isLeft   func(name string) bool // the move of the path or of a directory above it is not reverted
 }
 
