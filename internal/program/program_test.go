@@ -406,3 +406,19 @@ func TestRemoteServerExample(t *testing.T) {
 		"golem-forge.config.yaml": "sandbox:\n  mounts: [{source: ./in, target: /in, mode: ro}]\n  network: [mcp.example.com]\n",
 		"main.worker":             example + "Work.\n", "in/a": ""}))
 }
+
+// TestUnseenTrust: a policy that does not allow unseen approvals holds for the content and the
+// instructions of the user's own program. For a job that of its submitter counts.
+func TestUnseenTrust(t *testing.T) {
+	p := loadProgram(t, wideProgram(t))
+	p.Storage.UnseenOff = "policy.yaml:2"
+	for _, want := range []string{"policy.yaml:2", ""} {
+		if got := p.TrustStore().UnseenOff; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if got := p.Instructions().Trust.UnseenOff; got != want {
+			t.Errorf("instructions: got %q, want %q", got, want)
+		}
+		p.options.Job = func(string) bool { return false }
+	}
+}
