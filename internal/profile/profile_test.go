@@ -502,8 +502,22 @@ func TestBuiltInFiles(t *testing.T) {
 // TestOwnDetails checks keys that only built-in profiles needed at first.
 func TestOwnDetails(t *testing.T) {
 	u := User{Home: "/home/me", Getenv: noVariables, Profiles: t.TempDir()}
+	writeFiles(t, u.Profiles, map[string]string{"right.yaml": `quiet: [NO_NEWS=1]
+lines: [{file: .tool.toml, section: net, key: proxy, value: '"off"'}]
+credentials:
+  env: [TOOL_HEADERS]
+  unlimited: [TOOL_HEADERS]
+  outside: [{name: tool, from: ["env:TOOL_KEY", "file:.tool/auth.json#key"], shared: true, header: "x-key: ${value}", hosts: [tool.example]}]
+`})
+	p, _, err := u.readOwn("right")
+	shared := []Key{{Name: "tool", Variable: "TOOL_KEY", Header: "x-key: ${value}", Hosts: []string{"tool.example"}},
+		{Name: "tool", File: ".tool/auth.json", Field: "key", Shared: true, Header: "x-key: ${value}", Hosts: []string{"tool.example"}}}
+	if err != nil || !slices.Equal(p.Quiet, []string{"NO_NEWS=1"}) || !slices.Equal(p.Dropped, []string{"TOOL_HEADERS"}) ||
+		!slices.Equal(p.Lines, []Line{{".tool.toml", "net", "proxy", `"off"`}}) || !reflect.DeepEqual(p.Outside, shared) {
+		t.Errorf("got %+v, %v", p, err)
+	}
 	writeFiles(t, u.Profiles, map[string]string{"wrong.yaml": "lines: [{file: /etc/x, key: a, value: b}]\nquiet: [NAME]\nreads: [https://x/y]\ncredentials: {directories: [../x], unlimited: [A-B]}\n"})
-	_, _, err := u.readOwn("wrong")
+	_, _, err = u.readOwn("wrong")
 	for _, want := range []string{"lines: not a setting", "quiet: NAME; write NAME=value", "reads: https://x/y", "credentials.directories: ../x", "credentials.unlimited: A-B"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

@@ -1,8 +1,10 @@
 package worker_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/worker"
@@ -100,4 +102,20 @@ func FuzzDescribe(f *testing.F) {
 			t.Errorf("%q: got %+v", data, d)
 		}
 	})
+}
+
+// TestForeignVariables: a foreign program gets no variable that chooses programs or files.
+func TestForeignVariables(t *testing.T) {
+	const file = "---\ntoolsets: {mcp: {search: {command: [node], timeout: 30s, env: [%s], state: [%s]}}}\n---\n"
+	w := parse(t, fmt.Sprintf(file, "SEARCH_API_KEY", "MEMORY=m.json"))
+	if got := w.Servers[0].Timeout; got != 30*time.Second {
+		t.Errorf("the timeout is %v", got)
+	}
+	for _, name := range []string{"PATH", "LD_PRELOAD", "GIT_SSH_COMMAND", "HOME", "GOLEM_STATE"} {
+		for key, text := range map[string]string{"env": fmt.Sprintf(file, name, "MEMORY=m.json"), "state": fmt.Sprintf(file, "SEARCH_API_KEY", name+"=m.json")} {
+			if got := problemsOf(t, text); len(got) != 1 || !strings.HasPrefix(got[0].What, "toolsets.mcp.search."+key+": "+name) {
+				t.Errorf("%s in %s: got %v", name, key, got)
+			}
+		}
+	}
 }
