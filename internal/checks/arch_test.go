@@ -228,7 +228,7 @@ var broad = []exception{
 var crowded = []exception{
 	{"sandbox", 163, "the public API, with the errors and their codes"},
 	{"internal/jail", 142, "the commands, their limits and outputs, and what the kernel supports"},
-	{"internal/tool", 130, "tools, calls, plans, requests and results"},
+	{"internal/tool", 141, "tools, calls, plans, requests, results and their text, and typed arguments"},
 	{"internal/session", 128, "sessions and the changes in them"},
 	{"internal/inbox", 121, "what waits for the user: calls, commits, sessions and jobs of a hub"},
 	{"internal/policy", 115, "grants, effects, rules and limits as values"},
