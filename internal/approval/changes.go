@@ -218,24 +218,14 @@ func ListNames(names []string) string {
 	return strings.Join(shown, ", ")
 }
 
-// summary returns one line about the applied changes.
-func (l *ChangeSet) summary() string {
-	var first []string
-	for _, e := range l.entries {
-		word := map[overlay.Op]string{overlay.Create: "created", overlay.Modify: "changed", overlay.Delete: "deleted", overlay.Mode: "permissions of"}[e.Op]
-		if len(first) < 8 {
-			one := word + " " + sandbox.Shown(e.name)
-			if part := l.parts[e.name]; part != "" {
-				one += " (" + part + ")"
-			}
-			first = append(first, one)
-		}
+// done returns what was done if the changes are applied.
+func (l *ChangeSet) done() *tool.Done {
+	ops := map[overlay.Op]tool.Op{overlay.Create: tool.Create, overlay.Modify: tool.Update, overlay.Delete: tool.Delete, overlay.Mode: tool.Update}
+	list := make([]tool.Change, len(l.entries))
+	for i, e := range l.entries {
+		list[i] = tool.Change{Path: e.name, Op: ops[e.Op], OnlyMode: e.Op == overlay.Mode, Part: l.parts[e.name]}
 	}
-	text := strings.Join(first, ", ")
-	if more := len(l.entries) - len(first); more > 0 {
-		text += " and " + fmt.Sprintf("%d more", more)
-	}
-	return text
+	return tool.NewDone(list)
 }
 
 // Deferred returns the changes for the gate, nil if there is nothing to apply.
@@ -276,7 +266,7 @@ func (l *ChangeSet) Deferred() *tool.DeferredChanges {
 			}
 			return nil
 		},
-		Discard: l.t.Discard, Summary: l.summary(), Final: l.t.WhyFinal(),
+		Discard: l.t.Discard, Done: l.done(), Final: l.t.WhyFinal(),
 	}
 }
 
@@ -495,7 +485,7 @@ func (l *ChangeSet) describeContent(e entry, b *budget) (c tool.Change, r review
 		return c, r
 	}
 	if e.Op == overlay.Mode {
-		c.About = fmt.Sprintf("permission bits %04o → %s", e.OldMode, c.Mode)
+		c.About, c.OnlyMode = fmt.Sprintf("permission bits %04o → %s", e.OldMode, c.Mode), true
 		if e.Kind == overlay.File && e.Mode&^e.OldMode&0o111 != 0 {
 			_, own, _ := l.t.Content(e.Change, maxShown)
 			r = ReviewChange(e.name, e.PathChange, nil, ScriptLine(own), "", false)

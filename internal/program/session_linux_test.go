@@ -176,7 +176,7 @@ func overRepository(t *testing.T, visit program.GateOptions, calls int) {
 		t.Fatal(err)
 	}
 	if diff := differences(treeOf(t, dir), treeOf(t, seen)); len(diff) > 0 {
-		t.Errorf("after %.200s the directory differs from the session's view: %q", r.Text, diff)
+		t.Errorf("after %.200s the directory differs from the session's view: %q", r.Words(), diff)
 	}
 	// Undo the changes.
 	gate, err := open().OpenGate(program.GateOptions{})
@@ -312,8 +312,8 @@ func TestSessionKilled(t *testing.T) {
 	defer gate.Close()
 	for _, name := range acknowledged {
 		r := call(t, gate, false, "read_file", map[string]any{"path": name})
-		if !strings.Contains(r.Text, "x") {
-			t.Errorf("%s: %s", name, r.Text)
+		if !strings.Contains(r.Words(), "x") {
+			t.Errorf("%s: %s", name, r.Words())
 		}
 	}
 	if diff := differences(treeOf(t, dir), before); len(diff) > 0 {
@@ -367,7 +367,7 @@ func TestTwoGolems(t *testing.T) {
 	defer own.Close()
 	call(t, own, false, "write_file", map[string]any{"path": "/b", "content": "two\n"})
 	if r := call(t, own, true, "read_file", map[string]any{"path": "/a"}); r.Err == nil {
-		t.Errorf("another session sees %s", r.Text)
+		t.Errorf("another session sees %s", r.Words())
 	}
 	list, _, err := p.Storage.Sessions.Changes(one.Session, nil, false)
 	if err != nil || len(list) != 1 || list[0].Path != "/a" {
@@ -387,8 +387,8 @@ func TestTwoGolems(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "a"), []byte("edited\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if r := call(t, one, false, "read_file", map[string]any{"path": "/a"}); !strings.Contains(r.Text, "edited") {
-		t.Errorf("after apply and edit the session sees %q", r.Text)
+	if r := call(t, one, false, "read_file", map[string]any{"path": "/a"}); !strings.Contains(r.Words(), "edited") {
+		t.Errorf("after apply and edit the session sees %q", r.Words())
 	}
 	if list, _, err = p.Storage.Sessions.Changes(one.Session, nil, false); err != nil || len(list) != 0 {
 		t.Errorf("still in the session: %v, %v", list, err)

@@ -290,8 +290,8 @@ func TestA1UndoMany(t *testing.T) {
 	defer gate.Close()
 	runCommand(t, gate, "cd /out; touch $(seq 250); mkdir .git; touch .git/HEAD; mkfifo pipe")
 	r := gate.Do(context.Background(), policy.User, tool.Call{Tool: "undo", Args: []byte("{}")})
-	if !r.OK() || r.Text != "undone: 250 changes" {
-		t.Fatalf("%v, %s", r.Err, r.Text)
+	if !r.OK() || r.Words() != "undone: 250 changes" {
+		t.Fatalf("%v, %s", r.Err, r.Words())
 	}
 	if n := len(asked.Changes); n != 250 || len(asked.Omitted()) > 0 {
 		t.Errorf("%d changes are shown: %+v", n, asked.Changes)
@@ -355,7 +355,7 @@ func TestKilledHolderAndJail(t *testing.T) {
 			}()
 			r := gate.Do(context.Background(), policy.Model, tool.Call{Tool: "shell", Args: []byte(`{"command":"echo begun > /out/begun; sleep 100"}`)})
 			if r.OK() || !strings.Contains(r.Err.Error(), "ended") {
-				t.Errorf("%s was killed: %v, %s", part, r.Err, r.Text)
+				t.Errorf("%s was killed: %v, %s", part, r.Err, r.Words())
 			}
 		} else {
 			for pid := kill(part); !isGone(pid); {

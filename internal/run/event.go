@@ -28,6 +28,10 @@ type Event struct {
 	Calls   int             `json:"calls,omitempty"`   // number of calls that a message asks for
 	Request string          `json:"request,omitempty"` // id of the request that waits for approval
 
+	// Line is a result in one line, and Stderr what a failed command wrote there. They are
+	// for a person at this machine.
+	Line, Stderr string `json:"-"`
+
 	Model   string       `json:"model,omitempty"`
 	End     End          `json:"end,omitempty"`
 	Usage   *model.Usage `json:"usage,omitempty"`

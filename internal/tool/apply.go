@@ -3,7 +3,6 @@ package tool
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/golem-forge/golem/internal/policy"
 )
@@ -20,7 +19,7 @@ type DeferredChanges struct {
 	Refusal error // why the changes cannot be approved; nil if they can
 	Apply   func(context.Context) error
 	Discard func() error
-	Summary string // describes the applied changes
+	Done    *Done  // describes the applied changes
 	Final   string // why they cannot be undone once they are applied, "" if they can
 }
 
@@ -44,7 +43,7 @@ func (in *invocation) applyDeferred(ctx context.Context, plan callPlan, r Result
 	r.Notes = append(r.Notes, applied.Notes...)
 	if err == nil && applied.Err == nil {
 		r.Changes, r.Final = append(r.Changes, applied.Changes...), changes.Final
-		r.Text = strings.TrimPrefix(strings.TrimSuffix(r.Text, "\n")+"\napplied: "+changes.Summary, "\n")
+		r.Done = changes.Done
 		return r
 	}
 	if err := changes.Discard(); err != nil {

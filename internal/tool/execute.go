@@ -81,7 +81,8 @@ func (in *invocation) runRestricted(ctx context.Context, plan callPlan, prepared
 func (in *invocation) addChanges(r Result, plan callPlan, changes []Change) Result {
 	if len(changes) > 0 && !in.canRead(plan.Effects) {
 		// Sizes and counts reveal something about the content, too.
-		r.Text, r.Data = "done: "+strings.Join(effectTexts(plan.Effects), ", "), nil
+		r.withhold()
+		r.Text = "done: " + strings.Join(effectTexts(plan.Effects), ", ")
 	}
 	for _, c := range changes {
 		// A caller that may not read a file does not learn from a change what was in it.
@@ -99,6 +100,9 @@ func (in *invocation) addChanges(r Result, plan callPlan, changes []Change) Resu
 		}
 		c.Diff, c.Tree = shorten(c.Diff, maxDiff), nil // the approver has seen all of it
 		r.Changes = append(r.Changes, c)
+	}
+	if r.Done != nil {
+		r.Done = r.Done.name(r.Changes)
 	}
 	return r
 }

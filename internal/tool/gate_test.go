@@ -745,7 +745,7 @@ func TestDeferredNote(t *testing.T) {
 	about := tool.Tool{Name: "put", Toolset: "filesystem", Mode: policy.Both, Verbs: write1, Description: "test"}
 	put := tool.New(about, func(context.Context, tool.Names, struct{}) (tool.Plan, error) {
 		effect := policy.Effect{Verb: policy.Write, Target: "/out/a.md"}
-		changes := &tool.DeferredChanges{Effects: []policy.Effect{effect}, Listed: []policy.Effect{effect}, Summary: "changed /out/a.md",
+		changes := &tool.DeferredChanges{Effects: []policy.Effect{effect}, Listed: []policy.Effect{effect}, Done: tool.NewDone([]tool.Change{{Path: "/out/a.md", Op: tool.Update}}),
 			Changes: func() ([]tool.Change, []string) { return []tool.Change{{Path: "/out/a.md", Op: tool.Update}}, nil },
 			Apply:   func(context.Context) error { applied = true; return nil }, Discard: func() error { return nil }}
 		plan := tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
@@ -769,5 +769,8 @@ func TestDeferredNote(t *testing.T) {
 	got := r.call(policy.User, "put", "{}")
 	if !applied || !got.OK() || !strings.Contains(strings.Join(got.Notes, "\n"), "could not write its outcome to the journal") {
 		t.Errorf("applied %v, got %v, notes %q", applied, got.Err, got.Notes)
+	}
+	if got.Words() != "done\napplied: changed /out/a.md" {
+		t.Errorf("got %q", got.Words())
 	}
 }

@@ -55,7 +55,8 @@ func (in *invocation) runAfter(ctx context.Context, plan callPlan, r Result, not
 	}
 	more, err := in.Hooks.After(ctx, in.hookCall(plan), r)
 	if err != nil {
-		r.Text, r.Data, r.Media, r.Changes = "", nil, nil, nil
+		r.withhold()
+		r.Media, r.Changes = nil, nil
 		r.Err = &sandbox.Error{Op: plan.tool.currentName(), Code: errRefused, Hint: err.Error() + "; the call was made, and its result is withheld"}
 	}
 	r.Notes = append(append(r.Notes, notes...), more...)

@@ -202,6 +202,8 @@ type Change struct {
 	Original *string `json:"original,omitempty"`
 	// Mode is the permission bits, if they matter.
 	Mode string `json:"mode,omitempty"`
+	// OnlyMode is true if only the permission bits change.
+	OnlyMode bool `json:"-"`
 	// Empties is true if a file loses its content: it has no visible character
 	// afterwards. That counts as deleting the file.
 	Empties bool `json:"empties,omitempty"`

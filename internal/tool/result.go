@@ -20,8 +20,15 @@ const (
 // A Result is the outcome of a call. Its texts are for a model: they have only virtual
 // names, and every error explains itself.
 type Result struct {
-	Text string // for a model, and for a person
-	Data any    // the same for a program, as JSON
+	Text   string // for a model, and for a person
+	Output string // what a command wrote; it follows Text without a gap
+	Data   any    // the same for a program, as JSON
+	// ForModel is the part of Text that only a model needs, such as the version of a file.
+	// Stderr is what a failed command wrote to its standard error.
+	ForModel, Stderr string
+	// Done says how many changes were applied or undone, and names the first ones. It
+	// follows Text and Output as a line of its own.
+	Done *Done
 	// Media is content that is not text, for callers that accept it.
 	Media []Media
 	// Changes are the changes that were made.
@@ -63,19 +70,45 @@ type Pending struct {
 // OK reports whether the call succeeded.
 func (r Result) OK() bool { return r.Err == nil }
 
+// Words returns the text of the result: what the tool says, what a command wrote, and which
+// changes were applied or undone.
+func (r Result) Words() string {
+	text := r.Text + r.Output
+	if r.Done == nil {
+		return text
+	}
+	return strings.TrimPrefix(strings.TrimSuffix(text, "\n")+"\n"+r.Done.String(), "\n")
+}
+
+// withhold removes the text and the data from the result.
+func (r *Result) withhold() {
+	r.Text, r.Output, r.ForModel, r.Stderr, r.Data, r.Done = "", "", "", "", nil, nil
+}
+
+// FirstLine returns the result in one line for a person. It ends with … if there is more.
+func (r Result) FirstLine() string {
+	line, rest, _ := strings.Cut(strings.TrimSpace(r.String()), "\n")
+	line = strings.Replace(line, r.ForModel, "", 1)
+	if strings.TrimSpace(rest) != "" {
+		line += " …"
+	}
+	return line
+}
+
 // String returns the result as a model reads it.
 func (r Result) String() string {
+	text := strings.TrimSuffix(r.Words(), "\n")
 	if r.Err == nil && len(r.Changes) == 0 && len(r.Notes) == 0 {
-		return shorten(strings.TrimSuffix(r.Text, "\n"), MaxResult)
+		return shorten(text, MaxResult)
 	}
 	var b strings.Builder
 	if r.Err != nil {
 		b.WriteString("Error: " + r.Err.Error())
-		if r.Text != "" {
-			b.WriteString("\n" + strings.TrimSuffix(r.Text, "\n"))
+		if text != "" {
+			b.WriteString("\n" + text)
 		}
 	} else {
-		b.WriteString(strings.TrimSuffix(r.Text, "\n"))
+		b.WriteString(text)
 		for i, c := range r.Changes {
 			switch {
 			case r.Brief && i == maxBrief:

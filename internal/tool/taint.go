@@ -76,7 +76,7 @@ func (in *invocation) recordHearsay(from string, files []string) {
 // recordSize records for taint how many bytes of results the worker has got.
 func (in *invocation) recordSize(r Result) {
 	if in.canBeSteered() {
-		n := len(r.Text)
+		n := len(r.Words())
 		for _, m := range r.Media {
 			n += len(m.Data)
 		}

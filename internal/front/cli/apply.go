@@ -250,7 +250,7 @@ func (f *gateFlags) callWith(cmd *cobra.Command, name string, given map[string]a
 	if r.Err != nil && r.Err.Code == "declined" && r.Pending == nil {
 		r.Notes = append(r.Notes, f.nextIfDeclined(name))
 	}
-	if r.OK() && name == "apply_changes" && strings.HasPrefix(r.Text, applied) && !f.commits {
+	if r.OK() && name == "apply_changes" && r.Done != nil && !f.commits {
 		if f.partly || slices.ContainsFunc(r.Changes, func(c tool.Change) bool { return c.Part != "" }) {
 			look := "golem diff"
 			if f.source != "" { // there are other sessions

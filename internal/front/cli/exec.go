@@ -185,7 +185,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	r := gate.Do(cmd.Context(), policy.User, tool.Call{Tool: "exec", Args: call})
 	ran, began := r.Data.(jail.Result)
-	if r.Changes = nil; r.Text != "" || len(r.Notes) > 0 || r.Err != nil {
+	if r.Changes = nil; r.Words() != "" || len(r.Notes) > 0 || r.Err != nil {
 		err = printResult(cmd, r)
 	}
 	x.Ports.Close()

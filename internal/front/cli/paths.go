@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"path"
 	"path/filepath"
 	"slices"
@@ -128,54 +127,13 @@ func (p *paths) localResult(r tool.Result) tool.Result {
 		local.Path = p.localName(r.Err.Path)
 		r.Err = &local
 	}
-	if len(r.Changes) == 0 {
-		return r
-	}
 	r.Changes = p.localChanges(r.Changes)
-	if strings.HasPrefix(r.Text, applied) {
-		r.Text = applied + describeApplied(r.Changes, r.Text)
+	if r.Done != nil && len(r.Changes) > 0 {
+		done := *r.Done
+		done.First = r.Changes[:min(len(r.Changes), len(done.First))] // in the order of the question
+		r.Done = &done
 	}
 	return r
-}
-
-const (
-	applied    = "applied: " // begins the text of a result that applied changes
-	undone     = "undone: "  // begins the text of a result that undid changes
-	maxApplied = 8           // the number of files that the text names
-)
-
-// describeApplied lists applied changes. was is the same list with the sandbox's names.
-func describeApplied(list []tool.Change, was string) string {
-	words := map[tool.Op]string{tool.Create: "created ", tool.Update: "changed ", tool.Delete: "deleted "}
-	var names []string
-	for _, c := range list[:min(len(list), maxApplied)] {
-		word := words[c.Op]
-		if strings.HasPrefix(c.About, "permission bits ") {
-			word = "permissions of "
-		}
-		if names = append(names, word+visible.Name(c.Path)); c.Part != "" {
-			names[len(names)-1] += " (" + visible.Line(c.Part, maxColumns) + ")"
-		}
-	}
-	text := strings.Join(names, ", ")
-	if _, more, ok := cutLast(was, " and "); ok && strings.HasSuffix(more, " more") && len(list) > maxApplied {
-		text += " and " + more
-	}
-	return text
-}
-
-// describeUndone lists what an undo did.
-func describeUndone(list []tool.Change) string {
-	words := map[tool.Op]string{tool.Create: "restored ", tool.Update: "restored ", tool.Delete: "deleted ", tool.Move: "moved back "}
-	var names []string
-	for _, c := range list[:min(len(list), maxApplied)] {
-		names = append(names, words[c.Op]+visible.Name(c.Path))
-	}
-	text := strings.Join(names, ", ")
-	if more := len(list) - maxApplied; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
 }
 
 // localName returns the path for a name. Other texts, such as that of a commit, stay.

@@ -36,7 +36,7 @@ func printResult(cmd *cobra.Command, r tool.Result) error {
 	if wantsJSON(cmd) {
 		doc := toolResult{OK: r.OK(), Result: r.Data, Changes: r.Changes, Notes: r.Notes, Pending: r.Pending}
 		if doc.Result == nil && r.OK() {
-			doc.Result = map[string]string{"text": r.Text}
+			doc.Result = map[string]string{"text": r.Words()}
 		}
 		if r.Err != nil {
 			doc.Error = &toolError{r.Err.Code, r.Err.Error(), r.Err.Hint}
@@ -49,16 +49,17 @@ func printResult(cmd *cobra.Command, r tool.Result) error {
 	} else if r.OK() {
 		fmt.Fprintln(newAnswer(cmd.OutOrStdout(), ""), r.String())
 	} else {
-		if r.Text != "" { // a part of it was done
-			fmt.Fprintln(newAnswer(cmd.OutOrStdout(), ""), strings.TrimSuffix(r.Text, "\n"))
-			r.Text = ""
+		if text := r.Words(); text != "" { // a part of it was done
+			fmt.Fprintln(newAnswer(cmd.OutOrStdout(), ""), strings.TrimSuffix(text, "\n"))
 		}
 		columns, _ := newScreen(cmd.ErrOrStderr()).size()
-		for line := range strings.SplitSeq("golem: "+strings.TrimPrefix(r.String(), "Error: "), "\n") {
-			if strings.HasPrefix(line, "golem: ") || strings.HasPrefix(line, "note: ") { // other lines are contents
-				line = wrapClauses(line, columns)
-			}
-			fmt.Fprintln(cmd.ErrOrStderr(), line)
+		said, contents, more := strings.Cut(r.Err.Error(), "\n") // the lines after the first are contents
+		fmt.Fprintln(cmd.ErrOrStderr(), wrapClauses("golem: "+said, columns))
+		if more {
+			fmt.Fprintln(cmd.ErrOrStderr(), contents)
+		}
+		for _, note := range r.Notes {
+			fmt.Fprintln(cmd.ErrOrStderr(), wrapClauses("note: "+note, columns))
 		}
 	}
 	if r.Err == nil {

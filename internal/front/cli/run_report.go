@@ -149,9 +149,9 @@ func (r *report) tell(e run.Event) {
 		what := e.Tool + " " + subject(call)
 		switch {
 		case e.OK != nil && *e.OK && isWorkerCall(call):
-			r.line(e, "← "+workerOf(call), firstLine(e.Text))
+			r.line(e, "← "+workerOf(call), e.Line)
 		case e.OK != nil && *e.OK:
-			r.line(e, what, shortened(e.Text))
+			r.line(e, what, e.Line)
 			if !shown {
 				r.complaints(e)
 			}
@@ -260,8 +260,7 @@ func (r *report) line(e run.Event, what, came string) {
 
 // complaints prints the first lines that a failed command wrote to stderr.
 func (r *report) complaints(e run.Event) {
-	_, errs, found := strings.Cut(e.Text, "\nstderr:\n")
-	if e.Tool != "shell" || !found || strings.HasPrefix(e.Text, "exit 0 ") {
+	if strings.TrimSpace(e.Stderr) == "" {
 		return
 	}
 	const most = 5
@@ -269,8 +268,8 @@ func (r *report) complaints(e run.Event) {
 	if behind := newGutter(r.errs, indentOf(e)+e.Worker); behind != r.errs {
 		indent, to = "  ", behind
 	}
-	for i, line := range strings.Split(strings.TrimSpace(errs), "\n") {
-		if i == most || strings.HasPrefix(line, "note: ") {
+	for i, line := range strings.Split(strings.TrimSpace(e.Stderr), "\n") {
+		if i == most {
 			break
 		}
 		fmt.Fprintln(to, visible.Text(cutLine(indent+line)))
@@ -284,20 +283,6 @@ func cutLine(text string) string {
 		return string(runes[:most-1]) + "…"
 	}
 	return text
-}
-
-// shortened returns the first line of a result, without the version.
-func shortened(text string) string {
-	line := firstLine(text)
-	if at := strings.Index(line, " version "); at > 0 {
-		end := strings.IndexByte(line[at+len(" version "):], ' ')
-		rest := ""
-		if end >= 0 {
-			rest = line[at+len(" version ")+end:]
-		}
-		line = strings.TrimRight(line[:at], ",;") + rest
-	}
-	return line
 }
 
 func firstLine(text string) string {

@@ -2,10 +2,7 @@ package cli
 
 import (
 	"io"
-	"strings"
 
-	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/toolset/shell"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
@@ -42,24 +39,4 @@ func (o *liveOutput) end() {
 		io.WriteString(o.to, "\n")
 		o.open = false
 	}
-}
-
-// omitOutput returns the result of a command without the output, which was printed while
-// the command ran.
-func omitOutput(r tool.Result) tool.Result {
-	ran, ok := r.Data.(shell.Ran)
-	if !ok {
-		return r
-	}
-	output := ""
-	if ran.Stdout != "" {
-		output += "\n" + strings.TrimSuffix(ran.Stdout, "\n")
-	}
-	if ran.Stderr != "" {
-		output += "\nstderr:\n" + strings.TrimSuffix(ran.Stderr, "\n")
-	}
-	if rest, ok := strings.CutPrefix(r.Text, r.Record+output); ok {
-		r.Text = r.Record + rest
-	}
-	return r
 }

@@ -127,8 +127,8 @@ func (f *gateFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.R
 		defer func() {
 			f.partly = slices.ContainsFunc(r.Changes, func(c tool.Change) bool { return c.Part != "" })
 			if asker.shown && !wantsJSON(cmd) { // the user has just seen the changes
-				if f.undoes && r.OK() && strings.HasPrefix(r.Text, undone) {
-					r.Text += ": " + describeUndone(r.Changes)
+				if r.OK() && r.Done != nil && r.Done.Undone {
+					r.Text, r.Done = r.Done.Named(), nil
 				}
 				r.Changes = nil
 			}
@@ -164,7 +164,7 @@ func (f *gateFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.R
 	working.end()
 	if live != nil && live.wrote {
 		live.end()
-		r = omitOutput(r)
+		r.Output = ""
 	}
 	if note := gate.PendingNote(); note != "" {
 		r.Notes = append(r.Notes, note)

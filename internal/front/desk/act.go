@@ -100,7 +100,7 @@ func (s *server) act(w http.ResponseWriter, r *http.Request, a action) {
 	case late != nil:
 		s.fail(w, late)
 	default:
-		text := strings.Join(append([]string{result.Text}, result.Notes...), "; ")
+		text := strings.Join(append([]string{result.Words()}, result.Notes...), "; ")
 		if a.call.Tool == "apply_changes" {
 			text += "; " + visible.UndoNote(result.Final)
 		}

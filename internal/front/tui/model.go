@@ -3,7 +3,6 @@ package tui
 import (
 	"context"
 	"encoding/json"
-	"strings"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -233,9 +232,10 @@ func (m *model) end(msg called) {
 	case msg.err != nil:
 		m.note = visible.Line(msg.err.Error(), maxNote)
 	default:
-		m.note = visible.Line(m.o.Result(msg.program, msg.result).Text, maxNote)
-		if strings.HasPrefix(m.note, "applied: ") {
-			m.note += "; " + visible.UndoNote(msg.result.Final)
+		r := m.o.Result(msg.program, msg.result)
+		m.note = visible.Line(r.Words(), maxNote)
+		if r.Done != nil && !r.Done.Undone {
+			m.note += "; " + visible.UndoNote(r.Final)
 		}
 		m.last = m.note
 		if m.review != nil && m.review.commit != nil { // it was pushed or discarded

@@ -16,7 +16,6 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/internal/undo"
-	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -149,7 +148,7 @@ func forgetApplied(u Undoer, last *transaction.AppliedTransaction, passed []*und
 const forgetNote = "golem forgets this old content; the file stays as it is now"
 
 func undoResult(n int, err error) (tool.Result, error) {
-	r := tool.Result{Text: "undone: " + visible.Count(n, "change"), Brief: true}
+	r := tool.Result{Done: &tool.Done{Undone: true, Count: n}, Brief: true}
 	if err != nil {
 		r.Notes = append(r.Notes, "golem could not remove the content that it saved for this undo")
 	}

@@ -115,8 +115,8 @@ func (b base) prepareNoChange(op, name string) tool.Preparation {
 			return tool.Result{}, changedError(op, name)
 		}
 		version := b.version.String()
-		return tool.Result{Text: fmt.Sprintf("nothing changed in %s: together the edits leave it as it was; version %s", sandbox.Shown(name), version),
-			Data: Edited{Path: name, Version: version}}, nil
+		return tool.Result{Text: fmt.Sprintf("nothing changed in %s: together the edits leave it as it was%s", sandbox.Shown(name), versionText(version)),
+			ForModel: versionText(version), Data: Edited{Path: name, Version: version}}, nil
 	}, tool.DescribeChange(name, b.version, b.content, b.content))
 }
 

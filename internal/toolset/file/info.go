@@ -49,7 +49,7 @@ func fileInfo() tool.Tool {
 					return tool.Result{}, err
 				}
 				text := d.describe(info)
-				return tool.Result{Text: text, Data: d}, nil
+				return tool.Result{Text: text, ForModel: versionText(d.Version), Data: d}, nil
 			}
 			return tool.NewReadPlan(run, names.ReadEffects(at)...), nil
 		})
@@ -76,14 +76,19 @@ func (d *infoData) describe(info sandbox.Info) string {
 		d.Links = info.Links()
 		words = append(words, fmt.Sprintf("%d hard links", d.Links))
 	}
-	if d.Version != "" {
-		words = append(words, "version "+d.Version)
-	}
-	writable := "may be written"
+	writable := "; may be written"
 	if !d.Writable {
-		writable = "may not be written"
+		writable = "; may not be written"
 	}
-	return sandbox.Shown(d.Path) + ": " + strings.Join(append(words, writable), "; ") + "\n"
+	return sandbox.Shown(d.Path) + ": " + strings.Join(words, "; ") + versionText(d.Version) + writable + "\n"
+}
+
+// versionText returns the clause with the version of a file, which only a model needs.
+func versionText(version string) string {
+	if version == "" {
+		return ""
+	}
+	return "; version " + version
 }
 
 // kind names the type of a file.

@@ -62,7 +62,10 @@ func readFile() tool.Tool {
 				if accepted, ok := tool.AcceptedMedia(ctx); ok && err != nil {
 					return readMedia(files, at, accepted, err)
 				}
-				return tool.Result{Text: text, Data: d}, err
+				if err != nil {
+					return tool.Result{}, err
+				}
+				return tool.Result{Text: text, ForModel: versionText(d.Version), Data: d}, nil
 			}
 			return tool.NewReadPlan(run, names.ReadEffects(at)...), nil
 		})
@@ -126,7 +129,11 @@ func readAll(ctx context.Context, files *sandbox.Sandbox, at []string, wrong []e
 		}
 		b.WriteString(text)
 	}
-	return tool.Result{Text: b.String(), Data: list}, nil
+	r := tool.Result{Text: b.String(), Data: list}
+	if d := list[0].readData; d != nil {
+		r.ForModel = versionText(d.Version)
+	}
+	return r, nil
 }
 
 // A wish says which part of a file to read.
@@ -253,7 +260,7 @@ func (d *readData) text(p *page, w wish) string {
 			b.WriteString(", numbered from the end")
 		}
 	}
-	b.WriteString("; version " + d.Version)
+	b.WriteString(versionText(d.Version))
 	if d.LineEnds == "CRLF" || d.LineEnds == "mixed" {
 		b.WriteString("; " + d.LineEnds + " line ends")
 	}

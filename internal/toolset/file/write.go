@@ -159,7 +159,7 @@ func (b base) prepareContent(op, name string, content []byte, told func(written 
 			verb = "created"
 		}
 		return tool.Result{Text: fmt.Sprintf("%s %s: %s, version %s", verb, sandbox.Shown(name), tool.FormatSize(int64(len(content))), version),
-			Data: told(len(content), version)}, nil
+			ForModel: ", version " + version, Data: told(len(content), version)}, nil
 	}, change).WithUndo()
 }
 

@@ -34,7 +34,7 @@ func (w *world) ends(t *testing.T, a args, says jail.Result) (jail.Command, stri
 	if r.Err != nil && !errors.Is(r.Err, sandbox.Code("stopped")) {
 		t.Fatal(r.Err)
 	}
-	return w.runner.command[len(w.runner.command)-1], r.Text, r.Notes
+	return w.runner.command[len(w.runner.command)-1], r.Words(), r.Notes
 }
 
 func newResult(dir string, set ...string) jail.Result {

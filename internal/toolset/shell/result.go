@@ -54,14 +54,16 @@ func (v view) result() tool.Result {
 	if dir != "" && dir != v.from.dir {
 		first += "; now in " + sandbox.Shown(dir)
 	}
-	text := first
+	r := tool.Result{Text: first, Data: ran, Notes: append(v.hints(stdout, stderr), notes...), Record: first}
 	if stdout != "" {
-		text += "\n" + strings.TrimSuffix(stdout, "\n")
+		r.Output = "\n" + strings.TrimSuffix(stdout, "\n")
 	}
 	if stderr != "" {
-		text += "\nstderr:\n" + strings.TrimSuffix(stderr, "\n")
+		r.Output += "\nstderr:\n" + strings.TrimSuffix(stderr, "\n")
 	}
-	r := tool.Result{Text: text, Data: ran, Notes: append(v.hints(stdout, stderr), notes...), Record: first}
+	if v.hasFailed() {
+		r.Stderr = stderr
+	}
 	if v.Changed != nil {
 		l := approval.Classify("shell", v.files, v.Changed)
 		r.Deferred, r.Notes = l.Deferred(), append(r.Notes, l.Notes()...)
@@ -72,6 +74,9 @@ func (v view) result() tool.Result {
 	}
 	return r
 }
+
+// hasFailed reports whether the command ended otherwise than with exit code 0.
+func (v view) hasFailed() bool { return v.Code != 0 || v.Late || v.Stopped || v.Signal != "" }
 
 // summary returns the line that says how the command ended, and how it was confined.
 func (v view) summary() string {

@@ -51,8 +51,8 @@ func TestResult(t *testing.T) {
 		test.says.Level, test.says.Limits = jail.Namespaces, newLimits()
 		w.runner.says = test.says
 		r := w.run(t, args{Command: "x"})
-		if r.Text != test.want {
-			t.Errorf("got  %q\nwant %q", r.Text, test.want)
+		if r.Words() != test.want {
+			t.Errorf("got  %q\nwant %q", r.Words(), test.want)
 		}
 		ran, ok := r.Data.(Ran)
 		if !ok || ran.ExitCode != test.says.Code || ran.TimedOut != test.says.Late || ran.Stopped != test.says.Stopped || ran.HiddenStdout != test.says.Stdout.Hidden ||

@@ -210,13 +210,13 @@ func TestNetwork(t *testing.T) {
 	w := newWorld(t, newMounts())
 	w.Grant.Hosts = policy.AllHosts()
 	r := w.run(t, args{Command: "ls"})
-	if got := formatEffects(w.asked.list[0].Effects); !strings.HasSuffix(got, ", connect *") || !strings.Contains(r.Text, "network on") {
-		t.Errorf("effects %s, text %s", got, r.Text)
+	if got := formatEffects(w.asked.list[0].Effects); !strings.HasSuffix(got, ", connect *") || !strings.Contains(r.Words(), "network on") {
+		t.Errorf("effects %s, text %s", got, r.Words())
 	}
 	w.Grant.Approvals = policy.Approvals{}.With(policy.Rule{Verb: policy.Connect, Target: "*", Approval: policy.Blocked})
 	r = w.run(t, args{Command: "ls"})
-	if got := formatEffects(w.asked.list[1].Effects); strings.Contains(got, "connect") || !strings.Contains(r.Text, "network off") || w.HasNetwork() {
-		t.Errorf("blocked: effects %s, text %s", got, r.Text)
+	if got := formatEffects(w.asked.list[1].Effects); strings.Contains(got, "connect") || !strings.Contains(r.Words(), "network off") || w.HasNetwork() {
+		t.Errorf("blocked: effects %s, text %s", got, r.Words())
 	}
 }
 
