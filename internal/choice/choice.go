@@ -122,20 +122,12 @@ func ObstacleOf(r *session.Review, c session.FileChange, named bool) Obstacle {
 	return None
 }
 
-// A Part is an entry of the argument parts of apply_changes.
-type Part struct {
-	Path  string `json:"path"`
-	Whole bool   `json:"whole,omitempty"`
-	Patch string `json:"patch,omitempty"`
-	Mode  bool   `json:"mode,omitempty"`
-}
-
 // Shown are the changes of contents that were on screen, by path.
 type Shown map[string]tool.Change
 
 // Parts returns what the user chose, and which contents were shown completely. The items of
 // a file are next to each other.
-func Parts(items []*Item) (parts []Part, shown Shown, err error) {
+func Parts(items []*Item) (parts []changes.Part, shown Shown, err error) {
 	shown = make(Shown)
 	for len(items) > 0 {
 		file := items[0].File
@@ -143,7 +135,7 @@ func Parts(items []*Item) (parts []Part, shown Shown, err error) {
 		if n < 0 {
 			n = len(items)
 		}
-		part, seen, text := Part{Path: file.Path, Whole: true}, true, file.Own
+		part, seen, text := changes.Part{Path: file.Path, Whole: true}, true, file.Own
 		var hunks []patch.Hunk
 		chosen := 0
 		for _, it := range items[:n] {

@@ -11,6 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/patch"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/changes"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -33,7 +34,7 @@ func newText(path, real, own string) *File {
 }
 
 // apply returns the content that a part makes of a file.
-func apply(t *testing.T, f *File, p Part) string {
+func apply(t *testing.T, f *File, p changes.Part) string {
 	t.Helper()
 	if p.Whole {
 		return string(f.Own)

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -45,90 +44,127 @@ terminal to ask at.`,
   golem apply -p
   golem apply --commits --branch from-agent`,
 	}
-	f := addChoiceFlags(cmd)
-	var all, dry, yes, merge, overwrite, pick bool
-	var hunks []string
-	branch := ""
-	cmd.Flags().BoolVar(&all, "all", false, "all changes, as without PATH")
-	cmd.Flags().BoolVarP(&pick, "patch", "p", false, "choose hunk by hunk")
-	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would be applied")
-	cmd.Flags().BoolVar(&yes, "yes", false, "apply without showing the changes and without asking")
+	f := &applyFlags{gateFlags: addChoiceFlags(cmd)}
+	cmd.Flags().BoolVar(&f.all, "all", false, "all changes, as without PATH")
+	cmd.Flags().BoolVarP(&f.pick, "patch", "p", false, "choose hunk by hunk")
+	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "only show what would be applied")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "apply without showing the changes and without asking")
 	cmd.Flags().BoolVar(&f.commits, "commits", false, "take the commits that the agent made")
-	cmd.Flags().StringVar(&branch, "branch", "", "with --commits: also make this new branch")
-	cmd.Flags().BoolVar(&merge, "merge", false, "combine both versions of a file that changed in your directory too")
-	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "replace a file that changed in your directory too")
-	cmd.Flags().StringArrayVar(&hunks, "hunks", nil, "only these hunks of a file, by their numbers in golem diff: PATH:1,3; may be given again")
+	cmd.Flags().StringVar(&f.branch, "branch", "", "with --commits: also make this new branch")
+	cmd.Flags().BoolVar(&f.merge, "merge", false, "combine both versions of a file that changed in your directory too")
+	cmd.Flags().BoolVar(&f.overwrite, "overwrite", false, "replace a file that changed in your directory too")
+	cmd.Flags().StringArrayVar(&f.hunks, "hunks", nil, "only these hunks of a file, by their numbers in golem diff: PATH:1,3; may be given again")
 	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for an approval")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		args, err := f.takeSession(cmd, args)
-		switch {
-		case err != nil:
-			return err
-		case all && (len(args) > 0 || len(hunks) > 0):
-			return usageError("--all applies everything; omit the paths or --all")
-		case branch != "" && !f.commits:
-			return usagef("--branch names the new branch for commits: golem apply --commits --branch %s", visible.CommandLine(branch))
-		case f.commits && (len(args) > 0 || len(hunks) > 0 || all || dry || merge || overwrite || pick):
-			return usageError("--commits takes all commits of the session; use it only with --branch, --session, --yes and --wait; golem diff --commits shows them")
-		case merge && overwrite:
-			return usageError("--merge and --overwrite exclude each other")
-		case pick && (all || dry || yes || merge || overwrite || len(hunks) > 0 || wantsJSON(cmd)):
-			return usageError("-p asks about each hunk; use it only with PATH, --session and --wait")
-		case yes && dry:
-			return usageError("--yes and --dry-run exclude each other")
-		}
-		if yes {
-			f.approval = "approve_all"
-		}
-		w, err := f.choose(cmd)
-		if err == nil && !dry {
-			err = w.awaitCalls(cmd, "applied")
-		}
-		if err != nil {
-			return err
-		}
-		if f.commits {
-			if yes {
-				fmt.Fprintln(cmd.ErrOrStderr(), "golem: taking the commits unseen (--yes)")
-			}
-			return f.callWith(cmd, "apply_changes", map[string]any{"commits": true, "branch": branch})
-		}
-		paths, parts, err := w.hunksOf(hunks)
-		if err != nil {
-			return err
-		}
-		w.hunks = hunks
-		r, names, err := w.review(cmd.ErrOrStderr(), "apply", append(paths, args...), dry || pick)
-		if err != nil {
-			return err
-		}
-		f.doing = "applying " + visible.Count(r.Total().Files, "file")
-		f.explain = func(r tool.Result) tool.Result {
-			if r.OK() && len(args) > 0 {
-				rest, _, err := w.review(io.Discard, "apply", nil, false)
-				f.partly = f.partly || err == nil && len(rest.Files) > 0
-			}
-			return w.explainConflict("apply", r, append(slices.Clone(paths), args...), merge || overwrite)
-		}
-		if len(r.Files) == 0 {
-			return w.nothing(cmd, "apply", r)
-		}
-		if dry {
-			return showDryRun(cmd, w, r)
-		}
-		if pick {
-			return f.applyPicked(cmd, w, r, names)
-		}
-		if err := w.checkConflicts(r, append(slices.Clone(paths), args...), merge || overwrite, names[:len(paths)]...); err != nil {
-			return err
-		}
-		if yes {
-			fmt.Fprintf(cmd.ErrOrStderr(), "golem: applying %s unseen (--yes)\n", visible.Count(r.Total().Files, "changed file"))
-		}
-		return f.callWith(cmd, "apply_changes", map[string]any{"paths": append([]string{}, names[len(paths):]...), "hunks": append([]string{}, parts...), "merge": merge, "overwrite": overwrite})
-	}
+	cmd.RunE = f.run
 	addFetchFlag(cmd, f.programFlags)
 	return cmd
+}
+
+// applyFlags are the flags of golem apply.
+type applyFlags struct {
+	*gateFlags
+	all, dry, yes, merge, overwrite, pick bool
+
+	hunks  []string
+	branch string
+}
+
+// check returns an error for flags that do not go together.
+func (f *applyFlags) check(cmd *cobra.Command, args []string) error {
+	switch {
+	case f.all && (len(args) > 0 || len(f.hunks) > 0):
+		return usageError("--all applies everything; omit the paths or --all")
+	case f.branch != "" && !f.commits:
+		return usagef("--branch names the new branch for commits: golem apply --commits --branch %s", visible.CommandLine(f.branch))
+	case f.commits && (len(args) > 0 || len(f.hunks) > 0 || f.all || f.dry || f.merge || f.overwrite || f.pick):
+		return usageError("--commits takes all commits of the session; use it only with --branch, --session, --yes and --wait; golem diff --commits shows them")
+	case f.merge && f.overwrite:
+		return usageError("--merge and --overwrite exclude each other")
+	case f.pick && (f.all || f.dry || f.yes || f.merge || f.overwrite || len(f.hunks) > 0 || wantsJSON(cmd)):
+		return usageError("-p asks about each hunk; use it only with PATH, --session and --wait")
+	case f.yes && f.dry:
+		return usageError("--yes and --dry-run exclude each other")
+	}
+	return nil
+}
+
+// run runs golem apply.
+func (f *applyFlags) run(cmd *cobra.Command, args []string) error {
+	args, err := f.takeSession(cmd, args)
+	if err == nil {
+		err = f.check(cmd, args)
+	}
+	if err != nil {
+		return err
+	}
+	if f.yes {
+		f.approval = "approve_all"
+	}
+	w, err := f.choose(cmd)
+	if err == nil && !f.dry {
+		err = w.awaitCalls(cmd, "applied")
+	}
+	if err != nil {
+		return err
+	}
+	if f.commits {
+		if f.yes {
+			fmt.Fprintln(cmd.ErrOrStderr(), "golem: taking the commits unseen (--yes)")
+		}
+		c, err := newUserCall(cmd, f.gateFlags, changes.ApplyArgs{Commits: true, Branch: f.branch})
+		if err != nil {
+			return err
+		}
+		c.work = w
+		return c.run()
+	}
+	return f.applyFiles(cmd, w, args)
+}
+
+// applyFiles applies the changes at the typed paths, or the chosen hunks.
+func (f *applyFlags) applyFiles(cmd *cobra.Command, w *workSession, args []string) error {
+	paths, parts, err := w.hunksOf(f.hunks)
+	if err != nil {
+		return err
+	}
+	w.hunks = f.hunks
+	typed, resolved := append(paths, args...), f.merge || f.overwrite
+	r, names, err := w.review(cmd.ErrOrStderr(), "apply", typed, f.dry || f.pick)
+	switch {
+	case err != nil:
+		return err
+	case len(r.Files) == 0:
+		return w.nothing(cmd, "apply", r)
+	case f.dry:
+		return showDryRun(cmd, w, r)
+	case f.pick:
+		return f.applyPicked(cmd, w, r, args, names)
+	}
+	if err := w.checkConflicts(r, typed, resolved, names[:len(paths)]...); err != nil {
+		return err
+	}
+	if f.yes {
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: applying %s unseen (--yes)\n", visible.Count(r.Total().Files, "changed file"))
+	}
+	c, err := newUserCall(cmd, f.gateFlags, changes.ApplyArgs{Paths: names[len(paths):], Hunks: parts, Merge: f.merge, Overwrite: f.overwrite})
+	if err != nil {
+		return err
+	}
+	c.applies(w, r, typed, resolved)
+	return c.run()
+}
+
+// applies sets what the call applies: the changes of a session at the typed paths, or all.
+// resolved is true if the user has said what to do about conflicts.
+func (c *userCall) applies(w *workSession, r *session.Review, typed []string, resolved bool) {
+	c.work, c.doing = w, "applying "+visible.Count(r.Total().Files, "file")
+	c.explain = func(r tool.Result) tool.Result {
+		if r.OK() && len(typed) > 0 {
+			rest, _, err := w.review(io.Discard, "apply", nil, false)
+			c.partly = c.partly || err == nil && len(rest.Files) > 0
+		}
+		return w.explainConflict("apply", r, typed, resolved)
+	}
 }
 
 // hunksOf parses --hunks. It returns the paths as typed, and the hunks argument of
@@ -185,9 +221,7 @@ func (w *workSession) explainConflict(op string, r tool.Result, args []string, r
 		err = &sandbox.Error{Op: op, Code: sandbox.ErrConflict, Hint: "session " + w.ID + " no longer has these changes: they were applied or discarded elsewhere while golem asked; " +
 			"this command changed nothing; golem undo --list lists what was applied"}
 	case err == nil && resolved && r.Err.Path != "": // golem could not merge a file
-		file := visible.CommandLine(r.Err.Path) + w.option()
-		err = &sandbox.Error{Op: op, Path: r.Err.Path, Code: r.Err.Code, Hint: strings.Replace(r.Err.Hint, changes.AfterMerge,
-			"golem apply --overwrite "+file+" takes the session's version, golem discard "+file+" deletes it", 1)}
+		err = changes.WithCommands(r.Err, visible.CommandLine(r.Err.Path), w.option())
 	case err == nil:
 		err = w.checkConflicts(again, args, resolved)
 	}
@@ -231,50 +265,6 @@ func showDryRun(cmd *cobra.Command, w *workSession, r *session.Review) error {
 	return v.flush()
 }
 
-// callWith calls a tool with arguments, and prints the result.
-func (f *gateFlags) callWith(cmd *cobra.Command, name string, given map[string]any) error {
-	args, err := encodeArgs(given)
-	if err != nil {
-		return err
-	}
-	r, err := f.do(cmd, tool.Call{Tool: name, Args: args}, false)
-	if err != nil && r.OK() {
-		return err
-	}
-	if f.explain != nil {
-		r = f.explain(r)
-	}
-	if !wantsJSON(cmd) && (name == "discard_changes" || f.commits && r.OK()) {
-		r.Changes = nil // in the list they would look like changes of the directory
-	}
-	if r.Err != nil && r.Err.Code == "declined" && r.Pending == nil {
-		r.Notes = append(r.Notes, f.nextIfDeclined(name))
-	}
-	if r.OK() && name == "apply_changes" && r.Done != nil && !f.commits {
-		if f.partly || slices.ContainsFunc(r.Changes, func(c tool.Change) bool { return c.Part != "" }) {
-			look := "golem diff"
-			if f.source != "" { // there are other sessions
-				look += " --session " + f.session
-			}
-			r.Notes = append(r.Notes, "the rest stays in session "+f.session+"; "+look+" shows it")
-		}
-		r.Notes = append(r.Notes, visible.UndoNote(r.Final))
-	}
-	return cmp.Or(printResult(cmd, r), err)
-}
-
-// nextIfDeclined says what to type after the user declined to apply or discard changes.
-func (f *gateFlags) nextIfDeclined(name string) string {
-	text := "the changes stay in session " + f.session + "; "
-	switch {
-	case f.commits:
-		return "the commits stay in session " + f.session + "; golem diff" + f.option + " --commits shows them"
-	case name == "discard_changes":
-		return text + "golem diff" + f.option + " shows them, golem discard" + f.option + " PATH… deletes some"
-	}
-	return text + "golem apply" + f.option + " -p chooses some, golem discard" + f.option + " deletes them"
-}
-
 func newDiscard() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "discard [PATH…]",
@@ -310,17 +300,12 @@ or no terminal to ask at.`,
 		if err != nil {
 			return err
 		}
-		f.explain = func(r tool.Result) tool.Result { return w.explainConflict("discard", r, args, true) }
 		r, names, err := w.review(cmd.ErrOrStderr(), "discard", args, false)
 		if err != nil {
 			return err
 		}
-		f.doing = "discarding " + visible.Count(r.Total().Files, "file")
 		if len(r.Files) == 0 && r.Git == 0 && r.Unfit == "" {
 			return w.nothing(cmd, "discard", r)
-		}
-		if len(names) == 0 {
-			names = []string{"/"}
 		}
 		if yes {
 			what := visible.Count(r.Total().Files, "changed file")
@@ -332,7 +317,13 @@ or no terminal to ask at.`,
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "golem: discarding %s unseen (--yes)\n", what)
 		}
-		return f.callWith(cmd, "discard_changes", map[string]any{"paths": names})
+		c, err := newUserCall(cmd, f, discardArgs(names))
+		if err != nil {
+			return err
+		}
+		c.work, c.doing = w, "discarding "+visible.Count(r.Total().Files, "file")
+		c.explain = func(r tool.Result) tool.Result { return w.explainConflict("discard", r, args, true) }
+		return c.run()
 	}
 	return cmd
 }

@@ -16,12 +16,14 @@ import (
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/changes"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// applyPicked asks about each change, and applies those that the user chooses.
-func (f *gateFlags) applyPicked(cmd *cobra.Command, w *workSession, r *session.Review, named []string) error {
+// applyPicked asks about each change, and applies those that the user chooses. The user has
+// typed paths, whose names are named.
+func (f *gateFlags) applyPicked(cmd *cobra.Command, w *workSession, r *session.Review, typed, named []string) error {
 	terminal := findTerminal(false)
 	if terminal == nil {
 		return usageError("golem apply -p asks at a terminal, and there is none; golem apply PATH… and --hunks PATH:1,3 need no terminal with --yes")
@@ -66,14 +68,18 @@ func (f *gateFlags) applyPicked(cmd *cobra.Command, w *workSession, r *session.R
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: you chose nothing; nothing was applied; golem apply"+w.option()+" -p asks again, golem discard"+w.option()+" deletes the changes")
 		return exit(exitDenied)
 	}
-	f.before, f.repeats = shown.Items, asker.hasScrolled(items)
-	f.changed = func(r tool.Request) (paths []string) {
+	c, err := newUserCall(cmd, f, changes.ApplyArgs{Parts: parts})
+	if err != nil {
+		return err
+	}
+	c.before = seenBefore{items: shown.Items, repeats: asker.hasScrolled(items), changed: func(r tool.Request) (paths []string) {
 		for _, name := range shown.Changed(r) {
 			paths = append(paths, w.pathOf(name))
 		}
 		return paths
-	}
-	return f.callWith(cmd, "apply_changes", map[string]any{"parts": parts})
+	}}
+	c.applies(w, r, typed, false)
+	return c.run()
 }
 
 // hasScrolled reports whether an item that the user chose is no longer on screen.

@@ -4,11 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/spf13/pflag"
@@ -216,41 +214,8 @@ func (a *toolArgs) read(stdin io.Reader) (*given, error) {
 		values[key] = []any{entry}
 	}
 	var err error
-	g.json, err = encodeArgs(values)
+	g.json, err = tool.EncodeArguments(values)
 	return g, err
-}
-
-// encodeArgs returns arguments as JSON. It refuses text that is not UTF-8: the encoder
-// would replace bytes, and the call would be about another name or content.
-func encodeArgs(values any) ([]byte, error) {
-	if !isText(reflect.ValueOf(values)) {
-		return nil, usageError("the arguments are not UTF-8 text, and golem takes only UTF-8; rename the file, or let a shell find it: golem exec sh -c 'ls b*'")
-	}
-	return json.Marshal(values)
-}
-
-// isText reports whether every string in maps and lists is UTF-8. It does not look into
-// JSON, which is checked when it is decoded.
-func isText(v reflect.Value) bool {
-	switch v.Kind() {
-	case reflect.Interface:
-		return isText(v.Elem())
-	case reflect.String:
-		return utf8.ValidString(v.String())
-	case reflect.Map:
-		for _, key := range v.MapKeys() {
-			if !isText(key) || !isText(v.MapIndex(key)) {
-				return false
-			}
-		}
-	case reflect.Slice:
-		for i := range v.Len() {
-			if !isText(v.Index(i)) {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 // missing returns an error if a required flag is not given.

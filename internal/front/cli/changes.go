@@ -11,6 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/changes"
 	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -50,7 +51,11 @@ and records it in the journal.`,
 		}
 		if discard {
 			flags.session = s.ID
-			return discardChanges(cmd, flags, args)
+			c, err := newUserCall(cmd, flags, discardArgs(args))
+			if err != nil {
+				return err
+			}
+			return c.run()
 		}
 		// Both walk through all that the session keeps.
 		var about sessionDocument
@@ -82,16 +87,12 @@ and records it in the journal.`,
 	return cmd
 }
 
-// discardChanges discards changes through the gate.
-func discardChanges(cmd *cobra.Command, flags *gateFlags, paths []string) error {
-	if len(paths) == 0 {
-		paths = []string{"/"}
+// discardArgs returns the arguments that discard the changes at some names, or all.
+func discardArgs(names []string) changes.DiscardArgs {
+	if len(names) == 0 {
+		names = []string{"/"}
 	}
-	args, err := encodeArgs(map[string]any{"paths": paths})
-	if err != nil {
-		return err
-	}
-	return flags.call(cmd, tool.Call{Tool: "discard_changes", Args: args})
+	return changes.DiscardArgs{Paths: names}
 }
 
 // A sessionDocument describes a session.

@@ -21,6 +21,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/strictyaml"
+	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -147,7 +148,7 @@ func classify(err error) (toolError, int) {
 	var usage usageError
 	var wrong *sandbox.Error
 	switch {
-	case errors.As(err, &usage):
+	case errors.As(err, &usage), errors.Is(err, tool.ErrNotText):
 		said.Code = "invalid_args"
 		return said, exitUsage
 	case !errors.As(err, &wrong):

@@ -22,6 +22,7 @@ import (
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/shell"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -162,7 +163,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	call, err := encodeArgs(map[string]any{"command": args})
+	call, err := tool.NewCall(shell.ExecArgs{Command: args})
 	if err != nil {
 		return err
 	}
@@ -183,7 +184,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	for _, note := range slices.Concat(gate.StartNotes, gate.Notes, outside) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 	}
-	r := gate.Do(cmd.Context(), policy.User, tool.Call{Tool: "exec", Args: call})
+	r := gate.Do(cmd.Context(), policy.User, call)
 	ran, began := r.Data.(jail.Result)
 	if r.Changes = nil; r.Words() != "" || len(r.Notes) > 0 || r.Err != nil {
 		err = printResult(cmd, r)

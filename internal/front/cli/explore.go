@@ -15,6 +15,7 @@ import (
 	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/git"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -107,7 +108,7 @@ func (f *gateFlags) exploreSession(cmd *cobra.Command, show Explorer, w *workSes
 		if !plain {
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+why+"; asking line by line")
 		}
-		return f.applyPicked(cmd, w, r, names)
+		return f.applyPicked(cmd, w, r, args, names)
 	}
 	one := w.of()
 	return f.explore(cmd, show, terminal, f.wait, inbox.ExploreOptions{Session: &one, Names: names})
@@ -258,7 +259,7 @@ func (f *gateFlags) exploreCommits(cmd *cobra.Command, show Explorer, ids []stri
 				return exit(exitDenied)
 			}
 			if yes {
-				if err := f.use(cmd, "git_push", map[string]any{"commitId": it.ID}); err != nil {
+				if err := f.use(cmd, git.PushArgs{CommitID: it.ID}); err != nil {
 					return err
 				}
 			}

@@ -223,6 +223,16 @@ func wrapClauses(text string, columns int) string {
 	return strings.Join(lines, "\n")
 }
 
+// wrapFirst breaks the first line of a message as wrapClauses does. The other lines are
+// contents.
+func wrapFirst(text string, columns int) string {
+	first, contents, more := strings.Cut(text, "\n")
+	if first = wrapClauses(first, columns); !more {
+		return first
+	}
+	return first + "\n" + contents
+}
+
 // reflow breaks the paragraphs of a text for a terminal. It keeps indented lines. Without
 // columns it changes nothing.
 func reflow(text string, columns int) string {

@@ -21,7 +21,6 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
-	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -292,21 +291,10 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 		}
 	}
 	chosen.isNamed = chosen.isNamed || f.sessionID() != ""
-	f.chosen, f.session, f.paths, f.option = chosen.program, chosen.ID, chosen.paths, chosen.option()
+	f.session = chosen.ID
 	chosen.hasEnded = true
-	if len(all) > 1 {
-		chosen.others = slices.DeleteFunc(all, func(w *workSession) bool { return w == chosen })
-		f.source = chosen.describe()
-	}
+	chosen.others = slices.DeleteFunc(all, func(w *workSession) bool { return w == chosen })
 	return chosen, nil
-}
-
-// localRequest returns a request as the user sees it: with the paths that the user types,
-// and with the session if there are several.
-func (f *gateFlags) localRequest(r tool.Request) tool.Request {
-	r = f.paths.localRequest(r)
-	r.Session = f.source
-	return r
 }
 
 // takeSession returns the arguments without a first one that is the id of a session, and

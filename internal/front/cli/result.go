@@ -53,13 +53,9 @@ func printResult(cmd *cobra.Command, r tool.Result) error {
 			fmt.Fprintln(newAnswer(cmd.OutOrStdout(), ""), strings.TrimSuffix(text, "\n"))
 		}
 		columns, _ := newScreen(cmd.ErrOrStderr()).size()
-		said, contents, more := strings.Cut(r.Err.Error(), "\n") // the lines after the first are contents
-		fmt.Fprintln(cmd.ErrOrStderr(), wrapClauses("golem: "+said, columns))
-		if more {
-			fmt.Fprintln(cmd.ErrOrStderr(), contents)
-		}
+		fmt.Fprintln(cmd.ErrOrStderr(), wrapFirst("golem: "+r.Err.Error(), columns))
 		for _, note := range r.Notes {
-			fmt.Fprintln(cmd.ErrOrStderr(), wrapClauses("note: "+note, columns))
+			fmt.Fprintln(cmd.ErrOrStderr(), wrapFirst("note: "+note, columns))
 		}
 	}
 	if r.Err == nil {

@@ -60,9 +60,9 @@ review changes nothing.`,
 		case interactive:
 			return f.exploreCommits(cmd, show, args, plain)
 		case accept != "":
-			return f.use(cmd, "git_push", map[string]any{"commitId": accept, "override": append([]string{}, override...), "unseen": unseen})
+			return f.use(cmd, git.PushArgs{CommitID: accept, Override: override, Unseen: unseen})
 		case discard != "":
-			return f.use(cmd, "git_discard", map[string]any{"commitId": discard})
+			return f.use(cmd, git.DiscardArgs{CommitID: discard})
 		}
 		return f.review(cmd, args, summary, all)
 	}
@@ -71,12 +71,12 @@ review changes nothing.`,
 }
 
 // use calls a tool on a staged commit.
-func (f *gateFlags) use(cmd *cobra.Command, name string, given map[string]any) error {
-	args, err := encodeArgs(given)
+func (f *gateFlags) use(cmd *cobra.Command, args tool.Arguments) error {
+	c, err := newUserCall(cmd, f, args)
 	if err != nil {
 		return err
 	}
-	r, err := f.do(cmd, tool.Call{Tool: name, Args: args}, false)
+	r, err := c.do()
 	if err != nil {
 		return err
 	}
@@ -96,19 +96,19 @@ func (f *gateFlags) review(cmd *cobra.Command, ids []string, summary, all bool) 
 		return err
 	}
 	defer gate.Close()
-	call := func(name string, args map[string]string) (tool.Result, error) {
-		data, err := encodeArgs(args)
+	call := func(args tool.Arguments) (tool.Result, error) {
+		call, err := tool.NewCall(args)
 		if err != nil {
 			return tool.Result{}, err
 		}
-		r := gate.Do(ctx, policy.User, tool.Call{Tool: name, Args: data})
+		r := gate.Do(ctx, policy.User, call)
 		if r.Err != nil {
 			return r, r.Err
 		}
 		return r, nil
 	}
 	if len(ids) == 0 {
-		r, err := call("git_list_staged", map[string]string{})
+		r, err := call(git.ListArgs{})
 		var none *sandbox.Error
 		if errors.As(err, &none) && none.Op == "git_list_staged" {
 			renamed := *none // the user did not call the tool
@@ -125,7 +125,7 @@ func (f *gateFlags) review(cmd *cobra.Command, ids []string, summary, all bool) 
 	looks := []*git.Look{}
 	var hidden []unshown
 	for _, id := range ids {
-		r, err := call("git_diff", map[string]string{"commitId": id})
+		r, err := call(git.DiffArgs{CommitID: id})
 		switch l, ok := r.Data.(*git.Look); {
 		case err != nil && (len(ids) == 1 || ctx.Err() != nil):
 			return err

@@ -18,6 +18,7 @@ import (
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/changes"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -182,7 +183,7 @@ func (c *chat) command(ctx context.Context, line string) error {
 	case "/apply", "/discard":
 		return c.decide(ctx, word[1:], words)
 	case "/undo":
-		return c.do(ctx, tool.Call{Tool: "undo", Args: []byte("{}")}, line)
+		return c.doWith(ctx, changes.UndoArgs{}, line)
 	case "/model":
 		return c.useModel(words)
 	default:
@@ -219,12 +220,14 @@ func (c *chat) diff(paths []string) error {
 
 // decide applies or discards changes of the session, after the user has seen them.
 func (c *chat) decide(ctx context.Context, verb string, words []string) error {
-	given := map[string]any{}
+	var given changes.ApplyArgs
 	var paths []string
 	for _, word := range words {
 		switch {
-		case verb == "apply" && (word == "--merge" || word == "--overwrite"):
-			given[word[2:]] = true
+		case verb == "apply" && word == "--merge":
+			given.Merge = true
+		case verb == "apply" && word == "--overwrite":
+			given.Overwrite = true
 		case strings.HasPrefix(word, "-"):
 			return usagef("no %s here; golem %s in another terminal has more options, once you have ended the chat", sandbox.Shown(word), verb)
 		default:
@@ -242,19 +245,14 @@ func (c *chat) decide(ctx context.Context, verb string, words []string) error {
 	if len(r.Files) == 0 {
 		return w.nothing(c.cmd, verb, r)
 	}
-	if verb == "apply" {
-		if err := w.checkConflicts(r, paths, len(given) > 0); err != nil {
-			return err
-		}
-	} else if len(names) == 0 {
-		names = []string{"/"}
+	if verb == "discard" {
+		return c.doWith(ctx, discardArgs(names), "/discard")
 	}
-	given["paths"] = append([]string{}, names...)
-	args, err := encodeArgs(given)
-	if err != nil {
+	if err := w.checkConflicts(r, paths, given.Merge || given.Overwrite); err != nil {
 		return err
 	}
-	return c.do(ctx, tool.Call{Tool: verb + "_changes", Args: args}, "/"+verb)
+	given.Paths = names
+	return c.doWith(ctx, given, "/apply")
 }
 
 // useModel lets another model answer, or says which one answers.
@@ -331,6 +329,15 @@ func (c *chat) do(ctx context.Context, call tool.Call, typed string) error {
 		}
 	}
 	return nil
+}
+
+// doWith makes a call with arguments for the user.
+func (c *chat) doWith(ctx context.Context, args tool.Arguments, typed string) error {
+	call, err := tool.NewCall(args)
+	if err != nil {
+		return err
+	}
+	return c.do(ctx, call, typed)
 }
 
 // callOf parses a call that is written like the arguments of golem tool.

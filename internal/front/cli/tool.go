@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,9 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/internal/profile"
 	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/shell"
@@ -32,24 +29,10 @@ type gateFlags struct {
 	reads  bool
 	wait   time.Duration
 
-	session   string
-	copy      bool
-	otherwise fallback         // what to open in a directory without a program
-	doing     string           // what the call does, for the status line; the name of the tool if ""
-	exitCode  bool             // end with the exit code of a command
-	commits   bool             // the command is about commits
-	undoes    bool             // the command is about the last applied change
-	option    string           // the option that names the chosen session in a command to type next, or ""
-	chosen    *program.Program // the program of the chosen session, if there is one
-	paths     *paths           // converts the paths in prompts and results; nil for commands that take names of the sandbox
-	// before returns the items of a request that the user has seen before the question; may
-	// be nil.
-	before  func(tool.Request) []string
-	changed func(tool.Request) []string   // returns the paths that the user has seen with other content; may be nil
-	repeats bool                          // these items are no longer on screen
-	partly  bool                          // some changes of the session were applied, and others not
-	explain func(tool.Result) tool.Result // says an error in the words of the command; may be nil
-	source  string                        // describes the session that the call is about, if there are several
+	session  string
+	copy     bool
+	exitCode bool // end with the exit code of a command
+	commits  bool // the command is about commits
 }
 
 func addGateFlags(cmd *cobra.Command) *gateFlags {
@@ -74,134 +57,14 @@ func addSessionFlags(cmd *cobra.Command, otherwise string) *gateFlags {
 }
 
 // program opens the program of a call, or the directories of its session.
-func (f *gateFlags) program() (*program.Program, error) {
-	if f.chosen != nil {
-		return f.chosen, nil
-	}
-	if f.undoes {
-		return f.undoable()
-	}
-	return f.open(opening{session: f.sessionID(), otherwise: f.otherwise})
-}
+func (f *gateFlags) program() (*program.Program, error) { return f.programOr(sessionMounts) }
 
-// do makes a call as a worker. taken means that standard input held content, so golem
-// asks at the controlling terminal.
-func (f *gateFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.Result, err error) {
-	p, err := f.program()
-	if err != nil {
-		return r, err
-	}
-	if err := p.CheckEntry(); err != nil {
-		return r, err
-	}
-	if err := f.askTrust(cmd, p, taken); err != nil {
-		return r, err
-	}
-	if f.undoes && f.recovered.hasUndone() { // the user wants one change undone, not two
-		return tool.Result{Text: "completed the undo that was cut off; golem undo --list lists what can be undone next"}, nil
-	}
-	if f.undoes && f.paths == nil {
-		if f.paths, err = f.pathsOf(p); err != nil {
-			return r, err
-		}
-	}
-	ctx, stop := untilSignal(cmd.Context())
-	defer stop()
-	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
-	v := program.GateOptions{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(), SingleCall: true, Undo: f.undoes, Tools: []string{call.Tool},
-		Copy: wantsCopy(f.copy), OnCopy: copying.tell}
-	var live *liveOutput
-	if call.Tool == "shell" && !wantsJSON(cmd) {
-		live = newLiveOutput(cmd.OutOrStdout(), "")
-	}
-	if live != nil {
-		v.OnOutput = func(_ []string, data []byte) { live.write(data) }
-	}
-	var asker *asker
-	terminal := findTerminal(taken)
-	v.Clipboard = clipboardOf(terminal)
-	if terminal != nil {
-		asker = newAsker(terminal, cmd.ErrOrStderr(), f.wait)
-		asker.before, asker.changed, asker.repeats, asker.local = f.before, f.changed, f.repeats, f.localRequest
-		v.Asker = asker
-		defer func() {
-			f.partly = slices.ContainsFunc(r.Changes, func(c tool.Change) bool { return c.Part != "" })
-			if asker.shown && !wantsJSON(cmd) { // the user has just seen the changes
-				if r.OK() && r.Done != nil && r.Done.Undone {
-					r.Text, r.Done = r.Done.Named(), nil
-				}
-				r.Changes = nil
-			}
-			if terminal != os.Stdin {
-				terminal.Close()
-			}
-		}()
-	}
-	gate, err := p.OpenGate(v)
-	copying.end(err == nil)
-	var caught signaled
-	if errors.As(err, &caught) {
-		fmt.Fprintln(cmd.ErrOrStderr(), "golem: stopped before the copy was complete; nothing was done, and the copy was removed")
-		return r, caught.code()
-	}
-	if err != nil {
-		return r, err
-	}
-	if f.copy && gate.Session == nil {
-		fmt.Fprintln(cmd.ErrOrStderr(), "golem: --copy has no effect: no mount of this program has mode: overlay")
-	}
-	for _, note := range gate.StartNotes {
-		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
-	}
-	if changing(gate.Gate, call.Tool) {
-		for _, note := range gate.Notes {
-			fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
-		}
-	}
-	working := beginStatus(cmd.ErrOrStderr(), cmp.Or(f.doing, visible.Line(call.Tool, maxMark)))
-	ctx = tool.WithProgress(ctx, func(part float64) { working.advance(int64(part*progressSteps), progressSteps, "") })
-	r = f.paths.localResult(gate.Do(ctx, policy.User, call))
-	working.end()
-	if live != nil && live.wrote {
-		live.end()
-		r.Output = ""
-	}
-	if note := gate.PendingNote(); note != "" {
-		r.Notes = append(r.Notes, note)
-	}
-	if note := meant(p, call.Args, r.Err); note != "" {
-		r.Notes = append(r.Notes, note)
-	}
-	if asker != nil && asker.why != nil && r.Pending != nil {
-		r.Notes = append(r.Notes, asker.why.Error())
-	}
-	if err = gate.Close(); err != nil && r.Err == nil { // the call was done, and its result counts
-		err = withLate(cmd, printResult(cmd, r), err)
-	}
-	if f.sessionID() == session.New && r.Err != nil && r.Pending == nil && p.Storage.Sessions.IsUnused(gate.Session, profile.Profile{}) {
-		err = cmp.Or(err, p.Storage.RemoveUnused(gate.Session)) // otherwise this unused session would be the last used one, before sessions with changes
-	}
-	if errors.As(context.Cause(ctx), &caught) && (r.Err == nil || r.Err.Code != "declined") { // a signal during a question already declined the call
-		if err != nil {
-			fmt.Fprintln(cmd.ErrOrStderr(), "golem:", err)
-		}
-		err = caught
-	}
-	return r, err
+func (f *gateFlags) programOr(otherwise fallback) (*program.Program, error) {
+	return f.open(opening{session: f.sessionID(), otherwise: otherwise})
 }
 
 // sessionID returns the session of the flag or the environment, or "" if they name none.
 func (f *gateFlags) sessionID() string { return cmp.Or(f.session, os.Getenv("GOLEM_SESSION")) }
-
-// changing reports whether a tool can change files.
-func changing(g tool.Gate, name string) bool {
-	for _, t := range g.Tools {
-		if t.Name == name {
-			return slices.ContainsFunc(t.Verbs, func(v policy.Verb) bool { return v != policy.Read })
-		}
-	}
-	return false
-}
 
 func newTools() *cobra.Command {
 	cmd := &cobra.Command{
@@ -407,7 +270,6 @@ changes wait in a session, as with golem exec.`,
 		DisableFlagParsing: true, // the flags depend on the tool, which is not known yet
 	}
 	flags := addGateFlags(cmd)
-	flags.otherwise = sessionOrDirectory
 	cmd.Flags().BoolVar(&flags.exitCode, "exit-code", false, "end with the exit code of the command that the tool ran")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return runTool(cmd, flags, args) }
 	return cmd
@@ -433,7 +295,6 @@ func runTool(cmd *cobra.Command, flags *gateFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	flags.undoes = t.Name == "undo"
 	own := newToolArgs(t)
 	own.addTo(all)
 	if rest := all.Args()[1:]; len(rest) > 0 && !strings.HasPrefix(rest[0], "-") && all.Lookup("command") != nil {
@@ -458,7 +319,8 @@ func runTool(cmd *cobra.Command, flags *gateFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	r, err := flags.do(cmd, tool.Call{Tool: t.Name, Args: given.json}, given.stdin)
+	c := &userCall{gateFlags: flags, cmd: cmd, Call: tool.Call{Tool: t.Name, Args: given.json}, inputTaken: given.stdin, otherwise: sessionOrDirectory}
+	r, err := c.do()
 	var caught signaled
 	if errors.As(err, &caught) {
 		return errors.Join(caught.code(), printResult(cmd, r)) // the first code counts
@@ -489,7 +351,7 @@ func (f *gateFlags) toolNamed(all *pflag.FlagSet) (tool.Tool, error) {
 		return t, unknown
 	}
 	again := all.Parse(append([]string{"--"}, rest...)) // restores the original arguments
-	p, err := f.program()
+	p, err := f.programOr(sessionOrDirectory)
 	var problems strictyaml.Problems
 	switch {
 	case errors.As(err, &problems):

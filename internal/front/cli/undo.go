@@ -12,6 +12,7 @@ import (
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/changes"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -43,7 +44,6 @@ Exit code 0: done; 1: nothing to undo, or a file changed since; 3: declined.`,
 		},
 	}
 	flags := addGateFlags(cmd)
-	flags.undoes = true
 	forget := false
 	yes := false
 	cmd.Flags().BoolVar(&yes, "yes", false, "undo without showing the change and without asking")
@@ -57,34 +57,19 @@ Exit code 0: done; 1: nothing to undo, or a file changed since; 3: declined.`,
 		if yes {
 			flags.approval = "approve_all"
 		}
-		args, err := encodeArgs(map[string]any{"forget": forget})
+		c, err := newUserCall(cmd, flags, changes.UndoArgs{Forget: forget})
 		if err != nil {
 			return err
 		}
-		flags.explain = func(r tool.Result) tool.Result {
+		c.explain = func(r tool.Result) tool.Result {
 			if r.Err != nil && r.Err.Code == "declined" && r.Pending == nil {
 				r.Notes = append(r.Notes, "your files stay as they are; golem undo --list lists what can be undone")
 			}
 			return r
 		}
-		return flags.call(cmd, tool.Call{Tool: "undo", Args: args})
+		return c.run()
 	}
 	return cmd
-}
-
-// call makes a call, and prints the result.
-func (f *gateFlags) call(cmd *cobra.Command, c tool.Call) error {
-	r, err := f.do(cmd, c, false)
-	if err != nil && r.OK() {
-		return err
-	}
-	if f.explain != nil {
-		r = f.explain(r)
-	}
-	if printed := printResult(cmd, r); printed != nil {
-		return printed
-	}
-	return err
 }
 
 // undoable loads the program whose last change is undone.

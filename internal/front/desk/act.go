@@ -2,7 +2,6 @@ package desk
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/changes"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -165,7 +165,7 @@ func (s *server) decideSession(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		a.shown = shown
-		a.call, err = newCall("apply_changes", map[string]any{"parts": parts})
+		a.call, err = tool.NewCall(changes.ApplyArgs{Parts: parts})
 		if err != nil {
 			s.fail(w, err)
 			return
@@ -173,10 +173,10 @@ func (s *server) decideSession(w http.ResponseWriter, r *http.Request) {
 	case "discard":
 		var names []string
 		if names, err = p.discards(r.PostForm["pick"]); err == nil {
-			a.call, err = newCall("discard_changes", map[string]any{"paths": names})
+			a.call, err = tool.NewCall(changes.DiscardArgs{Paths: names})
 		}
 	case "commits":
-		a.call, err = newCall("apply_changes", map[string]any{"commits": true})
+		a.call, err = tool.NewCall(changes.ApplyArgs{Commits: true})
 	default:
 		err = &sandbox.Error{Op: "decide", Path: id, Code: sandbox.ErrInvalid, Hint: "the action is apply, discard or commits"}
 	}
@@ -185,11 +185,6 @@ func (s *server) decideSession(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.act(w, r, a)
-}
-
-func newCall(name string, args map[string]any) (tool.Call, error) {
-	data, err := json.Marshal(args)
-	return tool.Call{Tool: name, Args: data}, err
 }
 
 // A pick is what the user chose of a file.
@@ -240,7 +235,7 @@ func (p *page) discards(values []string) (names []string, err error) {
 
 // parts returns the argument of apply_changes for what the user chose, and the contents
 // that were on the screen. Changed names the files that are not as the page showed them.
-func (p *page) parts(one inbox.Session, picks map[int]pick, seen []string) (parts []choice.Part, shown choice.Shown, changed []string, err error) {
+func (p *page) parts(one inbox.Session, picks map[int]pick, seen []string) (parts []changes.Part, shown choice.Shown, changed []string, err error) {
 	var names []string
 	for i := range picks {
 		names = append(names, p.files[i])

@@ -217,9 +217,9 @@ func (s *server) decideCommit(w http.ResponseWriter, r *http.Request) {
 			s.renderCommit(w, r, http.StatusUnprocessableEntity, reasons, fmt.Sprintf("golem pushed nothing: scanners hold back %s. Write for each why it may pass, or discard the commit.", visible.Count(len(p.held), "file")))
 			return
 		}
-		a.call, err = newCall("git_push", map[string]any{"commitId": id, "override": append([]string{}, overrides...), "unseen": r.PostForm.Get("unseen") != ""})
+		a.call, err = tool.NewCall(git.PushArgs{CommitID: id, Override: overrides, Unseen: r.PostForm.Get("unseen") != ""})
 	case "discard":
-		a.call, err = newCall("git_discard", map[string]any{"commitId": id})
+		a.call, err = tool.NewCall(git.DiscardArgs{CommitID: id})
 	default:
 		err = &sandbox.Error{Op: "decide", Path: id, Code: sandbox.ErrInvalid, Hint: "the action is push or discard"}
 	}

@@ -120,7 +120,7 @@ func (m *model) push() {
 			return
 		}
 		begin := func() {
-			m.callTool("pushing the commit", "git_push", map[string]any{"commitId": c.look.CommitID, "override": append([]string{}, override...), "unseen": unseen}, v.shown())
+			m.callTool("pushing the commit", git.PushArgs{CommitID: c.look.CommitID, Override: override, Unseen: unseen}, v.shown())
 		}
 		if !unseen {
 			begin()

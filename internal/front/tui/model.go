@@ -2,7 +2,6 @@ package tui
 
 import (
 	"context"
-	"encoding/json"
 
 	tea "charm.land/bubbletea/v2"
 
@@ -10,6 +9,8 @@ import (
 	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/changes"
+	"github.com/golem-forge/golem/internal/toolset/git"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
@@ -258,26 +259,26 @@ func (m *model) apply() {
 	case len(parts) == 0:
 		m.note = "nothing to apply: choose a hunk with y, or a file with a"
 	default:
-		m.callTool("applying "+what, "apply_changes", map[string]any{"parts": parts}, shown)
+		m.callTool("applying "+what, changes.ApplyArgs{Parts: parts}, shown)
 	}
 }
 
 // discard asks to discard the changes at the cursor, or the commit.
 func (m *model) discard() {
 	if c := m.review.commit; c != nil {
-		m.callTool("discarding the commit", "git_discard", map[string]any{"commitId": c.look.CommitID}, nil)
+		m.callTool("discarding the commit", git.DiscardArgs{CommitID: c.look.CommitID}, nil)
 		return
 	}
 	names, what := m.review.names()
-	m.callTool("discarding "+what, "discard_changes", map[string]any{"paths": names}, nil)
+	m.callTool("discarding "+what, changes.DiscardArgs{Paths: names}, nil)
 }
 
-func (m *model) callTool(what, name string, args map[string]any, shown choice.Shown) {
-	data, err := json.Marshal(args)
+func (m *model) callTool(what string, args tool.Arguments, shown choice.Shown) {
+	call, err := tool.NewCall(args)
 	if err != nil {
 		m.note = visible.Line(err.Error(), maxNote)
 		return
 	}
 	m.busy = what
-	m.call(m.review.session.Program, m.review.sessionID(), tool.Call{Tool: name, Args: data}, shown)
+	m.call(m.review.session.Program, m.review.sessionID(), call, shown)
 }

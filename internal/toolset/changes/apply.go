@@ -39,18 +39,22 @@ type Contents interface {
 	States(c transaction.Change) (own, real overlay.State, err error)
 }
 
-type applyArgs struct {
+// ApplyArgs are the arguments of apply_changes.
+type ApplyArgs struct {
 	Paths     []string `json:"paths,omitempty" jsonschema:"files and directories; default: all changes"`
 	Hunks     []string `json:"hunks,omitempty" jsonschema:"hunks of a file, by their numbers in golem diff: /a.txt:1,3"`
-	Parts     []part   `json:"parts,omitempty" jsonschema:"exactly these changes, and nothing below them"`
+	Parts     []Part   `json:"parts,omitempty" jsonschema:"exactly these changes, and nothing below them"`
 	Commits   bool     `json:"commits,omitempty" jsonschema:"take the commits that the session made, as references below refs/golem; no other change"`
 	Branch    string   `json:"branch,omitempty" jsonschema:"with commits: also make this new branch"`
 	Merge     bool     `json:"merge,omitempty" jsonschema:"if a file was changed in the directory too, merge both versions"`
 	Overwrite bool     `json:"overwrite,omitempty" jsonschema:"if a file was changed in the directory too, replace it with the version of the session"`
 }
 
-// A part is a change of one file, or some of it.
-type part struct {
+// ToolName implements tool.Arguments.
+func (ApplyArgs) ToolName() string { return "apply_changes" }
+
+// A Part is a change of one file, or some of it.
+type Part struct {
 	Path  string `json:"path" jsonschema:"the file"`
 	Whole bool   `json:"whole,omitempty" jsonschema:"apply all of the change"`
 	Patch string `json:"patch,omitempty" jsonschema:"apply these hunks to the file in the directory; in the unified format, without file names"`
@@ -63,7 +67,7 @@ func Tools(k Keeper, u Undoer, c Committer) []tool.Tool {
 	about := tool.Tool{Name: "apply_changes", Toolset: "changes", Mode: policy.Manual, AlwaysAsk: true, Verbs: []policy.Verb{policy.Write, policy.Delete}, Private: []string{"parts"},
 		Description: "Apply the changes of a session to the real directories: all changes, some paths, or some hunks of a file. " +
 			"It always asks, with the diff. If a file has changed in the directory since, nothing is applied unless merge or overwrite is set."}
-	apply := tool.New(about, func(_ context.Context, names tool.Names, a applyArgs) (tool.Plan, error) {
+	apply := tool.New(about, func(_ context.Context, names tool.Names, a ApplyArgs) (tool.Plan, error) {
 		if k == nil {
 			return tool.Plan{}, noSession("apply_changes")
 		}
@@ -111,7 +115,7 @@ type application struct {
 	keeper Keeper
 	names  tool.Names
 	files  *sandbox.Sandbox
-	applyArgs
+	ApplyArgs
 }
 
 func (a application) run() (tool.Result, error) {
@@ -179,7 +183,7 @@ func (a application) picks(list []transaction.Change, names map[string]string) (
 			}
 		}
 		numbers, hunks := parts[name]
-		i := slices.IndexFunc(a.Parts, func(p part) bool { return p.Path == name })
+		i := slices.IndexFunc(a.Parts, func(p Part) bool { return p.Path == name })
 		if hunks || i >= 0 {
 			found[name] = true
 		}
@@ -274,7 +278,7 @@ func (a application) applyHunks(c transaction.Change, numbers []int) ([]byte, st
 
 // applyPart returns the content of a file in the directory with the hunks of a part
 // applied, and names these hunks.
-func (a application) applyPart(c transaction.Change, p part) ([]byte, string, error) {
+func (a application) applyPart(c transaction.Change, p Part) ([]byte, string, error) {
 	real, own := a.keeper.Texts(c, tool.MaxCompared)
 	no := func(why string) error {
 		return &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: sandbox.ErrInvalid, Hint: why + "; nothing was applied"}
@@ -306,7 +310,7 @@ func (a application) merge(c transaction.Change) ([]byte, error) {
 	real, own := a.keeper.Texts(c, tool.MaxCompared)
 	no := func(why string) *sandbox.Error {
 		return &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: sandbox.ErrConflict,
-			Hint: why + "; nothing was applied; " + AfterMerge}
+			Hint: why + "; nothing was applied; " + afterMerge}
 	}
 	if base == nil || real == nil || own == nil || !tool.IsText(base) || !tool.IsText(real) || !tool.IsText(own) {
 		return nil, no("golem cannot merge the two versions: the version from before both changes is not kept, or one version is deleted, too large or not text")
@@ -320,9 +324,16 @@ func (a application) merge(c transaction.Change) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// AfterMerge says what the user can do if golem cannot merge a file. A front replaces it by
-// commands to type.
-const AfterMerge = "--overwrite takes the session's version, golem discard deletes it"
+// afterMerge says what the user can do if golem cannot merge a file.
+const afterMerge = "--overwrite takes the session's version, golem discard deletes it"
+
+// WithCommands returns the error about a file that golem cannot merge with the commands to
+// type. path and option are the file and the session in the form of the command line.
+func WithCommands(e *sandbox.Error, path, option string) *sandbox.Error {
+	file := path + option
+	next := "golem apply --overwrite " + file + " takes the session's version, golem discard " + file + " deletes it"
+	return &sandbox.Error{Op: "apply", Path: e.Path, Code: e.Code, Hint: strings.Replace(e.Hint, afterMerge, next, 1)}
+}
 
 // maxConflictLines is how many lines of conflicts an error has.
 const maxConflictLines = 40

@@ -19,16 +19,20 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-type discardArgs struct {
+// DiscardArgs are the arguments of discard_changes.
+type DiscardArgs struct {
 	Paths []string `json:"paths" jsonschema:"files and directories; / means all changes"`
 }
+
+// ToolName implements tool.Arguments.
+func (DiscardArgs) ToolName() string { return "discard_changes" }
 
 // discardTool returns the tool that discards changes of a session.
 func discardTool(k Keeper) tool.Tool {
 	const name = "discard_changes"
 	about := tool.Tool{Name: name, Toolset: "changes", Mode: policy.Manual, AlwaysAsk: true,
 		Description: "Discard the changes of a session at and below some paths. The session then shows the real directories again. It always asks."}
-	return tool.New(about, func(_ context.Context, names tool.Names, a discardArgs) (tool.Plan, error) {
+	return tool.New(about, func(_ context.Context, names tool.Names, a DiscardArgs) (tool.Plan, error) {
 		if k == nil {
 			return tool.Plan{}, noSession(name)
 		}
@@ -70,7 +74,7 @@ func discardTool(k Keeper) tool.Tool {
 }
 
 // checkFound returns an error if the session has no change at a path.
-func (a discardArgs) checkFound(list []transaction.Change) error {
+func (a DiscardArgs) checkFound(list []transaction.Change) error {
 	for _, given := range a.Paths {
 		if given != "/" && !slices.ContainsFunc(list, func(c transaction.Change) bool { return within(given, c.Name()) }) {
 			return &sandbox.Error{Op: "discard_changes", Path: given, Code: sandbox.ErrNotFound, Hint: "the session has not changed it; golem diff --stat lists its changes"}

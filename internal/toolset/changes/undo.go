@@ -35,15 +35,19 @@ type Undoer interface {
 	Forget(steps ...*undo.Step) error
 }
 
-type undoArgs struct {
+// UndoArgs are the arguments of undo.
+type UndoArgs struct {
 	Forget bool `json:"forget,omitempty" jsonschema:"forget the last change without undoing it, so that the one before it can be undone"`
 }
+
+// ToolName implements tool.Arguments.
+func (UndoArgs) ToolName() string { return "undo" }
 
 // undoTool returns the tool that undoes the last change.
 func undoTool(u Undoer) tool.Tool {
 	about := tool.Tool{Name: "undo", Toolset: "changes", Mode: policy.Manual, AlwaysAsk: true, Verbs: []policy.Verb{policy.Write, policy.Delete},
 		Description: "Undo the changes of the last command or file tool. Refused if those files have changed since."}
-	return tool.New(about, func(_ context.Context, _ tool.Names, a undoArgs) (tool.Plan, error) {
+	return tool.New(about, func(_ context.Context, _ tool.Names, a UndoArgs) (tool.Plan, error) {
 		if u == nil {
 			return tool.Plan{}, errors.New("undo is not available: this program runs no commands")
 		}

@@ -363,19 +363,23 @@ func (l *Look) HasUnseen() bool { return len(l.unseen) > 0 || len(l.Files) > max
 // Held returns the names that scanners hold back.
 func (l *Look) Held() []string { return l.held }
 
-type diffArgs struct {
+// DiffArgs are the arguments of git_diff.
+type DiffArgs struct {
 	CommitID string `json:"commitId,omitempty" jsonschema:"the id, or the beginning of it; not needed if only one commit waits"`
 	All      bool   `json:"all,omitempty" jsonschema:"all lines, also of files with very many"`
 	Unstaged bool   `json:"unstaged,omitempty" jsonschema:"show the changes that are not staged, instead of a staged commit"`
 	Path     string `json:"path,omitempty" jsonschema:"with unstaged: only this file or directory"`
 }
 
+// ToolName implements tool.Arguments.
+func (DiffArgs) ToolName() string { return "git_diff" }
+
 // diff returns the tool that shows a staged commit.
 func (s Set) diff() tool.Tool {
 	const op = "git_diff"
 	t := newReadTool(op, "Show the changes of a staged commit, read from the objects that would be pushed. Risky changes come first. "+
 		"If nothing is staged, or with unstaged, show how the files differ from the branch.")
-	return tool.New(t, func(ctx context.Context, names tool.Names, a diffArgs) (tool.Plan, error) {
+	return tool.New(t, func(ctx context.Context, names tool.Names, a DiffArgs) (tool.Plan, error) {
 		desk, err := s.openDesk(ctx, op)
 		if err != nil {
 			return tool.Plan{}, err
@@ -403,7 +407,7 @@ func (s Set) diff() tool.Tool {
 			err = l.Show(&b, visible.Page{})
 			return tool.Result{Text: b.String(), Data: l}, err
 		}, s.effectsOfClosed(names, c)...) // others may have staged files that this worker may not read
-		plan.Args, plan.TaintedBy, plan.Reveals = diffArgs{CommitID: c.ID, All: a.All}, c.Untrusted, s.names(c)
+		plan.Args, plan.TaintedBy, plan.Reveals = DiffArgs{CommitID: c.ID, All: a.All}, c.Untrusted, s.names(c)
 		return plan, nil
 	})
 }
@@ -459,7 +463,7 @@ func listRisky(flags []review.Flag) (list []string, more int) {
 
 // changesToShow returns the changes to show before a push. It returns an error if something
 // cannot be shown and the user has not accepted that.
-func (l *Look) changesToShow(a pushArgs) ([]tool.Change, error) {
+func (l *Look) changesToShow(a PushArgs) ([]tool.Change, error) {
 	unseen := len(l.unseen)
 	if len(l.Files) > maxAsked {
 		unseen = max(unseen, len(l.Files)-maxAsked)
@@ -502,7 +506,7 @@ func (l *Look) changesToShow(a pushArgs) ([]tool.Change, error) {
 
 // Changes returns the files as a request to push has them.
 func (l *Look) Changes() []tool.Change {
-	list, _ := l.changesToShow(pushArgs{Unseen: true}) // the only error is about unseen files
+	list, _ := l.changesToShow(PushArgs{Unseen: true}) // the only error is about unseen files
 	return list
 }
 

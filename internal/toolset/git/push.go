@@ -17,7 +17,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-type pushArgs struct {
+// PushArgs are the arguments of git_push.
+type PushArgs struct {
 	CommitID string   `json:"commitId,omitempty" jsonschema:"the id, or the beginning of it; not needed if only one commit waits"`
 	Commit   string   `json:"commit,omitempty" jsonschema:"the same as commitId"`
 	Target   string   `json:"target,omitempty" jsonschema:"the name of a configured repository"`
@@ -27,12 +28,15 @@ type pushArgs struct {
 	Unseen   bool     `json:"unseen,omitempty" jsonschema:"also push files that are too large to show"`
 }
 
+// ToolName implements tool.Arguments.
+func (PushArgs) ToolName() string { return "git_push" }
+
 // push returns the tool with which the user pushes a staged commit.
 func (s Set) push() tool.Tool {
 	const op = "git_push"
 	about := tool.Tool{Name: op, Toolset: "git", Mode: policy.Manual, AlwaysAsk: true, Label: "Push to Remote", Category: "Git Operations",
 		Description: "Push a staged commit, exactly as it was reviewed, to the repository it was staged for. It always asks and never forces. If the branch has moved, that is a conflict, and the commit still waits."}
-	return tool.New(about, func(ctx context.Context, _ tool.Names, a pushArgs) (tool.Plan, error) {
+	return tool.New(about, func(ctx context.Context, _ tool.Names, a PushArgs) (tool.Plan, error) {
 		if a.Commit != "" && a.CommitID != "" && a.Commit != a.CommitID {
 			return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "commit and commitId are two names for one argument; write one of them"}
 		}
@@ -140,7 +144,7 @@ func (s Set) restageMoved(ctx context.Context, desk *clearance.Desk, c *clearanc
 
 // findCommit returns the staged commit that the arguments name, or the only one for the
 // target.
-func (s Set) findCommit(desk *clearance.Desk, a pushArgs) (*clearance.StagedCommit, error) {
+func (s Set) findCommit(desk *clearance.Desk, a PushArgs) (*clearance.StagedCommit, error) {
 	const op = "git_push"
 	if err := checkBranch(op, a.Branch); err != nil {
 		return nil, err

@@ -18,6 +18,20 @@ import (
 
 type noArgs struct{}
 
+// ListArgs are the arguments of git_list_staged.
+type ListArgs struct{}
+
+// ToolName implements tool.Arguments.
+func (ListArgs) ToolName() string { return "git_list_staged" }
+
+// DiscardArgs are the arguments of git_discard.
+type DiscardArgs struct {
+	CommitID string `json:"commitId" jsonschema:"the id, or the beginning of it"`
+}
+
+// ToolName implements tool.Arguments.
+func (DiscardArgs) ToolName() string { return "git_discard" }
+
 // A waiting is a staged commit in JSON.
 type waiting struct {
 	ID        string       `json:"id"`
@@ -129,7 +143,7 @@ func IDs(r tool.Result) []string {
 // listStaged returns the tool that lists waiting commits.
 func (s Set) listStaged() tool.Tool {
 	const op = "git_list_staged"
-	return tool.New(newReadTool(op, "List the staged commits that wait for the user."), func(ctx context.Context, names tool.Names, _ noArgs) (tool.Plan, error) {
+	return tool.New(newReadTool(op, "List the staged commits that wait for the user."), func(ctx context.Context, names tool.Names, _ ListArgs) (tool.Plan, error) {
 		return s.planListing(ctx, op, names, func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
 			list, text, err := s.listReadable(ctx, op, names)
 			return tool.Result{Text: text, Data: map[string]any{"staged": list}}, err
@@ -172,12 +186,9 @@ func (s Set) status() tool.Tool {
 // discard returns the tool that discards a staged commit.
 func (s Set) discard() tool.Tool {
 	const op = "git_discard"
-	type discardArgs struct {
-		CommitID string `json:"commitId" jsonschema:"the id, or the beginning of it"`
-	}
 	t := newTool(op, "Discard a staged commit without pushing it. The files stay as they are.")
 	t.ChangesState = true
-	return tool.New(t, func(ctx context.Context, names tool.Names, a discardArgs) (tool.Plan, error) {
+	return tool.New(t, func(ctx context.Context, names tool.Names, a DiscardArgs) (tool.Plan, error) {
 		desk, err := s.openDesk(ctx, op)
 		if err != nil {
 			return tool.Plan{}, err
@@ -199,7 +210,7 @@ func (s Set) discard() tool.Tool {
 			return r, err
 		}
 		plan := tool.NewReadPlan(run, s.effectsOfClosed(names, c)...)
-		plan.Args = discardArgs{c.ID}
+		plan.Args = DiscardArgs{c.ID}
 		return plan, nil
 	})
 }

@@ -68,7 +68,7 @@ func effectsOfOpen(names tool.Names, at string) []policy.Effect {
 }
 
 // planUnstaged plans to show the changes that are not staged.
-func (s Set) planUnstaged(names tool.Names, a diffArgs) (tool.Plan, error) {
+func (s Set) planUnstaged(names tool.Names, a DiffArgs) (tool.Plan, error) {
 	const op = "git_diff"
 	if a.CommitID != "" {
 		return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "commitId is for a staged commit, unstaged and path are for other changes; write one of them"}

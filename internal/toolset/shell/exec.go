@@ -18,9 +18,13 @@ type Execer interface {
 	Exec(ctx context.Context, files *sandbox.Sandbox, command []string) (transaction.Result, error)
 }
 
-type execArgs struct {
+// ExecArgs are the arguments of exec.
+type ExecArgs struct {
 	Command []string `json:"command" jsonschema:"the program and its arguments"`
 }
+
+// ToolName implements tool.Arguments.
+func (ExecArgs) ToolName() string { return "exec" }
 
 // Exec returns the tool with which the user runs any program in the jail. The user typed
 // the command, so neither the program nor its network needs approval, unless a rule says
@@ -28,7 +32,7 @@ type execArgs struct {
 func Exec(x Execer) tool.Tool {
 	about := tool.Tool{Name: "exec", Toolset: "shell", Mode: policy.Manual, Unlisted: true, Verbs: []policy.Verb{policy.Read},
 		Description: "Run any program in the sandbox, on the user's own terminal or streams."}
-	return tool.New(about, func(_ context.Context, names tool.Names, a execArgs) (tool.Plan, error) {
+	return tool.New(about, func(_ context.Context, names tool.Names, a ExecArgs) (tool.Plan, error) {
 		if len(a.Command) == 0 {
 			return tool.Plan{}, &sandbox.Error{Op: "exec", Code: "invalid_args", Hint: "command: it is empty; golem exec -- CMD ARGS…"}
 		}
