@@ -92,6 +92,7 @@ var rules = map[string]func(r *report, rule string, pkg []*file){
 	"exported names":    checkExports,
 	"backward":          checkBackward,
 	"wording":           checkWording,
+	"result text":       checkResultText,
 	"file that parses":  nil, // reported by check itself
 	"import by its dot": checkDot,
 }

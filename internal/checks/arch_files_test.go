@@ -275,3 +275,65 @@ func countBackward(all []reference) int {
 	}
 	return n
 }
+
+// textTests are the functions of package strings that tell texts apart, or take them apart.
+var textTests = []string{"Contains", "ContainsAny", "Cut", "CutPrefix", "CutSuffix", "EqualFold", "Fields", "HasPrefix", "HasSuffix", "Index", "LastIndex", "Replace", "Split", "SplitN", "SplitSeq", "TrimPrefix"}
+
+// checkResultText finds fronts that read the text of a tool's result. Results have fields
+// for what a front needs to know.
+func checkResultText(r *report, rule string, pkg []*file) {
+	for _, f := range pkg {
+		if f.test || !matches("internal/front/*", f.pkg) {
+			continue
+		}
+		for _, decl := range f.ast.Decls {
+			results := resultNames(f, decl)
+			for n := range ast.Preorder(decl) {
+				call, ok := n.(*ast.CallExpr)
+				if !ok {
+					continue
+				}
+				name, _ := f.qualified(call.Fun)
+				what, ok := strings.CutPrefix(name, "strings.")
+				if ok && slices.Contains(textTests, what) && slices.ContainsFunc(call.Args, func(arg ast.Expr) bool { return mentions(arg, results) }) {
+					r.add(f, n, rule, "%s on the text of a result: use its fields, or add one", name)
+				}
+			}
+		}
+	}
+}
+
+// resultNames returns the names of variables, parameters and fields in a declaration that
+// hold results of tools.
+func resultNames(f *file, decl ast.Decl) map[string]bool {
+	names := map[string]bool{"result": true}
+	for n := range ast.Preorder(decl) {
+		switch n := n.(type) {
+		case *ast.Field:
+			if kind, _ := f.qualified(n.Type); kind == module+"/internal/tool.Result" {
+				for _, name := range n.Names {
+					names[name.Name] = true
+				}
+			}
+		case *ast.AssignStmt:
+			if call, ok := n.Rhs[0].(*ast.CallExpr); ok {
+				made, isMethod := call.Fun.(*ast.SelectorExpr)
+				name, isName := n.Lhs[0].(*ast.Ident)
+				if isMethod && isName && slices.Contains([]string{"Do", "do", "make", "localResult", "Result"}, made.Sel.Name) {
+					names[name.Name] = true
+				}
+			}
+		}
+	}
+	return names
+}
+
+// mentions reports whether an expression has one of the names.
+func mentions(e ast.Expr, names map[string]bool) bool {
+	for n := range ast.Preorder(e) {
+		if name, ok := n.(*ast.Ident); ok && names[name.Name] {
+			return true
+		}
+	}
+	return false
+}

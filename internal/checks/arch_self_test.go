@@ -19,6 +19,9 @@ func doc(name, rest string) string {
 // importOf is an import of a package of this module.
 func importOf(pkg string) string { return fmt.Sprintf("import _ %q\n", module+"/"+pkg) }
 
+// importNamed returns an import of a package under its own name.
+func importNamed(pkg string) string { return fmt.Sprintf("import %q\n", module+"/"+pkg) }
+
 // methodsOf declares n methods of a type.
 func methodsOf(name string, n int) string {
 	var b strings.Builder
@@ -145,6 +148,11 @@ var breaches = []struct {
 	{"wider than it may be", map[string]string{"sandbox/a.go": doc("sandbox", "// Backend is.\ntype Backend interface { a(); b(); c(); d(); e(); f(); g(); h() }\n")}, []string{"interface size"}},
 
 	{"an error that says nothing", map[string]string{"internal/tool/a.go": doc("tool", "const a = \"Failed to open %s\"\n")}, []string{"wording"}},
+	{"a front that reads a parameter's text", map[string]string{"internal/front/cli/a.go": doc("cli", "import \"strings\"\n"+importNamed("internal/tool")+"func a(r tool.Result) bool { return strings.HasPrefix(r.Text, \"applied: \") }\n")}, []string{"result text"}},
+	{"a front that reads what a gate returned", map[string]string{"internal/front/tui/a.go": doc("tui", "import \"strings\"\nfunc a(g gate) { r := g.Do(); _, _, _ = strings.Cut(r.Words(), \":\") }\n")}, []string{"result text"}},
+	{"a front that reads a field's text", map[string]string{"internal/front/desk/a.go": doc("desk", "import \"strings\"\nfunc a(m called) bool { return strings.Contains(m.result.Err.Hint, \"x\") }\n")}, []string{"result text"}},
+	{"a front that reads another text", map[string]string{"internal/front/cli/a.go": doc("cli", "import \"strings\"\nfunc a(r string) bool { return strings.HasPrefix(r, \"a\") }\n")}, nil},
+	{"a test that reads a result's text", map[string]string{"internal/front/cli/a_test.go": "package cli\nimport \"strings\"\nfunc a(g gate) bool { r := g.Do(); return strings.HasPrefix(r.Text, \"a\") }\n"}, nil},
 	{"code in the root folder", map[string]string{"golem.go": doc("golem", "")}, []string{"unknown package"}},
 	{"a file that does not parse", map[string]string{"internal/tool/a.go": "package\n"}, []string{"file that parses"}},
 }
