@@ -14,6 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/changes"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -86,6 +87,43 @@ func (it *Item) Split() (list []*Item) {
 		return nil
 	}
 	return list
+}
+
+// Edit returns the item with the hunk that the user edited. failed is the error of the
+// editor. If the item stays as it was, why is what to say.
+func (it *Item) Edit(text string, failed error) (edited *Item, why string) {
+	if failed != nil {
+		return nil, visible.Line(failed.Error(), maxError) + "; the hunk is as it was"
+	}
+	hunk, err := it.Hunk.Edit(text, string(it.File.Real))
+	switch {
+	case err != nil:
+		return nil, "the edited hunk does not fit: " + visible.Line(err.Error(), maxError) + "; the hunk is as it was"
+	case len(hunk.Lines) == 0:
+		return nil, "the edited hunk changes nothing; the hunk is as it was"
+	}
+	return &Item{File: it.File, Hunk: &hunk, Edited: true}, ""
+}
+
+// maxError is how many characters of an error Edit returns.
+const maxError = 500
+
+// Skipped says which changes are not among the files of a review. commits, if not "", says how to take
+// the commits of the session.
+func Skipped(r *session.Review, commits string) (lines []string) {
+	if r.Git > 0 {
+		lines = append(lines, "skipped "+visible.Count(r.Git, "file")+" in .git (golem never applies changes there)")
+	}
+	if r.Refs && commits != "" {
+		lines = append(lines, commits)
+	}
+	if r.Unfit != "" {
+		lines = append(lines, "skipped: "+r.Unfit+"; golem discard removes it")
+	}
+	for _, target := range r.Others {
+		lines = append(lines, "skipped: changes in a directory that was mounted at "+visible.Name(target)+"; mount it again to see them")
+	}
+	return lines
 }
 
 // EditHelp is below a hunk in the editor.

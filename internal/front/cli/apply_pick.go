@@ -361,17 +361,11 @@ func (p *picker) edit(it *choice.Item) (moved, quit bool, err error) {
 	if p.ctx.Err() != nil {
 		return false, false, errStopped
 	}
-	hunk, bad := it.Hunk.Edit(text, string(it.File.Real))
-	switch {
-	case failed != nil:
-		p.typo(visible.Line(failed.Error(), maxColumns) + "; the hunk is as it was")
-	case bad != nil:
-		p.typo("the edited hunk does not fit: " + visible.Line(bad.Error(), maxColumns) + "; the hunk is as it was")
-	case len(hunk.Lines) == 0:
-		p.typo("the edited hunk changes nothing; the hunk is as it was")
-	default:
-		p.items[p.at] = &choice.Item{File: it.File, Hunk: &hunk, Edited: true}
-		return true, false, nil
+	edited, why := it.Edit(text, failed)
+	if edited == nil {
+		p.typo(why)
+		return false, false, nil
 	}
-	return false, false, nil
+	p.items[p.at] = edited
+	return true, false, nil
 }

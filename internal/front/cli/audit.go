@@ -177,12 +177,7 @@ With ID, show one decision in words: who decided, where, and the text that was o
 is the number of a record, the id of a request or of a call, or the start of a digest. With
 PATH, show the last decisions about a file in words.`,
 		Example: "  golem audit show --last 20\n  golem audit show src/main.c\n  golem audit show --net --since 7d",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usageError("audit show takes one ID or PATH; golem audit show --path PATH lists the records of a directory")
-			}
-			return nil
-		},
+		Args:    takesArgs(0, 1, "audit show takes one ID or PATH; golem audit show --path PATH lists the records of a directory"),
 	}
 	flags := addProgramFlags(cmd)
 	filter := addFilterFlags(cmd)

@@ -275,6 +275,20 @@ func wantsJSON(cmd *cobra.Command) bool {
 	return err == nil && asked
 }
 
+// takesArgs returns a check that a command gets at least and at most some arguments. The error
+// is a text; %d in it is how many there are.
+func takesArgs(least, most int, text string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		switch {
+		case len(args) >= least && len(args) <= most:
+			return nil
+		case strings.Contains(text, "%d"):
+			return usagef(text, len(args))
+		}
+		return usageError(text)
+	}
+}
+
 // noArgs refuses arguments, with the error messages of this package.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 && cmd.HasSubCommands() {

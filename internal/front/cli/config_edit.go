@@ -80,12 +80,7 @@ it is missing. golem changes one line of the file, and only if the result is val
 values of your configuration are defaults and limits for all programs.`,
 		Example: "  golem config set model anthropic:claude-sonnet-4-5\n  golem config set notify off",
 	}
-	cmd.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) != 2 {
-			return usageError("config set takes a key and a value: golem config set model anthropic:claude-sonnet-4-5")
-		}
-		return nil
-	}
+	cmd.Args = takesArgs(2, 2, "config set takes a key and a value: golem config set model anthropic:claude-sonnet-4-5")
 	flags := &programFlags{dir: "."}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		o, err := flags.options()

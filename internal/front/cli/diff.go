@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/choice"
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/session"
@@ -346,20 +347,11 @@ func (w *workSession) describeCommits() string {
 
 // skippedBy describes the changes that are not among the files of a review.
 func (w *workSession) skippedBy(r *session.Review) []string {
-	var lines []string
-	if r.Git > 0 {
-		lines = append(lines, "skipped "+visible.Count(r.Git, "file")+" in .git (golem never applies changes there)")
-	}
+	commits := ""
 	if r.Refs {
-		lines = append(lines, w.describeCommits())
+		commits = w.describeCommits()
 	}
-	if r.Unfit != "" {
-		lines = append(lines, "skipped: "+r.Unfit+"; golem discard removes it")
-	}
-	for _, target := range r.Others {
-		lines = append(lines, "skipped: changes in a directory that was mounted at "+visible.Name(target)+"; mount it again to see them")
-	}
-	return lines
+	return choice.Skipped(r, commits)
 }
 
 // slash returns "/" for a directory, to add to its path.

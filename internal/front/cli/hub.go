@@ -269,12 +269,7 @@ func newHubRevoke() *cobra.Command {
 another node when its deadline is over. To replace a key, invite the name again, and then revoke
 the old key: golem hub users lists the keys. A name stands for all its keys.`,
 		Example: "  golem hub revoke build-1\n  golem hub revoke build-1 --data /var/lib/golem-hub",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usageError("revoke whom? golem hub revoke NAME; golem hub users lists them")
-			}
-			return nil
-		},
+		Args:    takesArgs(1, 1, "revoke whom? golem hub revoke NAME; golem hub users lists them"),
 	}
 	f := addAdminFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

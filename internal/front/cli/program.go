@@ -388,12 +388,7 @@ nothing in a directory that already has a program. golem marks the program as tr
 all of its files are new.`,
 		Example: "  golem init notes\n  golem init --yes\n  golem init --for repository --model ollama:qwen3",
 	}
-	cmd.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) > 1 {
-			return usagef("init takes one directory, got %d", len(args))
-		}
-		return nil
-	}
+	cmd.Args = takesArgs(0, 1, "init takes one directory, got %d")
 	flags := &programFlags{dir: "."}
 	cmd.Flags().StringVar(&flags.state, "state", "", "the directory of golem's state (GOLEM_STATE)")
 	asked := addInitFlags(cmd)

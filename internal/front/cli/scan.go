@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,12 +37,7 @@ held back; 2: wrong arguments, such as a file that does not exist.`,
 	}
 	f := addProgramFlags(cmd)
 	held := cmd.Flags().Bool("held", false, "show only files that are held back")
-	cmd.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return usageError("scan which files? golem scan PATH…")
-		}
-		return nil
-	}
+	cmd.Args = takesArgs(1, math.MaxInt, "scan which files? golem scan PATH…")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.scan(cmd, args, *held) }
 	return cmd
 }

@@ -78,12 +78,7 @@ golem remembers the tools that an MCP server listed when golem first started it.
 server lists other tools later, golem refuses its calls. --accept SERVER starts the
 server, shows the differences, and accepts them if you answer yes.`,
 		Example: "  golem tools\n  golem tools edit_file\n  golem tools --network",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return usagef("tools takes one name, got %d", len(args))
-			}
-			return nil
-		},
+		Args:    takesArgs(0, 1, "tools takes one name, got %d"),
 	}
 	flags := addProgramFlags(cmd)
 	worker := ""

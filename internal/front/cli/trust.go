@@ -36,12 +36,7 @@ the files cannot change. A policy with approval: {unseen: false} does not allow 
 Exit code 0: trusted; 3: not trusted.`,
 		Example: "  golem trust\n  golem trust AGENTS.md\n  golem trust --print-hash",
 	}
-	cmd.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) > 1 {
-			return usagef("trust takes one file, got %d", len(args))
-		}
-		return nil
-	}
+	cmd.Args = takesArgs(0, 1, "trust takes one file, got %d")
 	flags := addProgramFlags(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "trust it without asking")
 	cmd.Flags().BoolVar(&printHash, "print-hash", false, "print only the hash of the files, for --trust, and trust nothing")

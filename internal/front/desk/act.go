@@ -128,8 +128,8 @@ func (a action) back() string {
 // decideSession does what the user wants with a session.
 func (s *server) decideSession(w http.ResponseWriter, r *http.Request) {
 	key, id := r.PathValue("program"), r.PathValue("id")
-	if err := r.ParseForm(); err != nil {
-		s.fail(w, &sandbox.Error{Op: "decide", Path: id, Code: sandbox.ErrInvalid, Hint: "golem could not read the form: " + err.Error()})
+	if err := readForm(r, "decide", id); err != nil {
+		s.fail(w, err)
 		return
 	}
 	p, err := s.pages.use(r.PostForm.Get("nonce"), key, sessionPage(id))

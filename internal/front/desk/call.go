@@ -221,8 +221,8 @@ func (s *server) showState(w http.ResponseWriter, r *http.Request) {
 // decide answers a call. The answer counts for the content that the page showed.
 func (s *server) decide(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("id")
-	if err := r.ParseForm(); err != nil {
-		s.fail(w, &sandbox.Error{Op: "decide", Path: id, Code: sandbox.ErrInvalid, Hint: "golem could not read the form: " + err.Error()})
+	if err := readForm(r, "decide", id); err != nil {
+		s.fail(w, err)
 		return
 	}
 	at := "call/" + r.PathValue("program") + "/" + id

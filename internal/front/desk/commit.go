@@ -194,8 +194,8 @@ func (s *server) showCommitState(w http.ResponseWriter, r *http.Request) {
 // content that it would push.
 func (s *server) decideCommit(w http.ResponseWriter, r *http.Request) {
 	key, id := r.PathValue("program"), r.PathValue("id")
-	if err := r.ParseForm(); err != nil {
-		s.fail(w, &sandbox.Error{Op: "decide", Path: id, Code: sandbox.ErrInvalid, Hint: "golem could not read the form: " + err.Error()})
+	if err := readForm(r, "decide", id); err != nil {
+		s.fail(w, err)
 		return
 	}
 	p, err := s.pages.use(r.PostForm.Get("nonce"), key, commitPage(id))

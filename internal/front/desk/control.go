@@ -50,8 +50,8 @@ func (s *server) showActivities(w http.ResponseWriter, r *http.Request) {
 // control stops or continues what runs in a session.
 func (s *server) control(w http.ResponseWriter, r *http.Request) {
 	key, id := r.PathValue("program"), r.PathValue("id")
-	if err := r.ParseForm(); err != nil {
-		s.fail(w, &sandbox.Error{Op: "control", Path: id, Code: sandbox.ErrInvalid, Hint: "golem could not read the form: " + err.Error()})
+	if err := readForm(r, "control", id); err != nil {
+		s.fail(w, err)
 		return
 	}
 	back, nonce := r.PostForm.Get("back"), r.PostForm.Get("nonce")

@@ -222,8 +222,8 @@ func (h *hubPages) showJobLog(w http.ResponseWriter, r *http.Request) {
 // changeJob cancels, retries or fetches a job.
 func (h *hubPages) changeJob(w http.ResponseWriter, r *http.Request) {
 	id := r.PathValue("job")
-	if err := r.ParseForm(); err != nil {
-		h.desk.fail(w, &sandbox.Error{Op: "job", Path: id, Code: sandbox.ErrInvalid, Hint: "golem could not read the form: " + err.Error()})
+	if err := readForm(r, "job", id); err != nil {
+		h.desk.fail(w, err)
 		return
 	}
 	if _, err := h.desk.pages.use(r.PostForm.Get("nonce"), "", controlPage); err != nil {

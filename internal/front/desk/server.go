@@ -229,6 +229,14 @@ func (s *server) render(w http.ResponseWriter, status int, name string, v view) 
 	}
 }
 
+// readForm reads the form of a request.
+func readForm(r *http.Request, op, id string) error {
+	if err := r.ParseForm(); err != nil {
+		return &sandbox.Error{Op: op, Path: id, Code: sandbox.ErrInvalid, Hint: "golem could not read the form: " + err.Error()}
+	}
+	return nil
+}
+
 // fail shows an error.
 func (s *server) fail(w http.ResponseWriter, err error) {
 	status := http.StatusInternalServerError

@@ -9,7 +9,6 @@ import (
 
 	"github.com/golem-forge/golem/internal/choice"
 	"github.com/golem-forge/golem/internal/editor"
-	"github.com/golem-forge/golem/internal/visible"
 )
 
 // An editing opens a hunk in the user's editor. It implements tea.ExecCommand.
@@ -54,19 +53,12 @@ func (f *file) takeEdited(e edited) string {
 	if at < 0 {
 		return "the file has changed meanwhile; the hunk was not edited"
 	}
-	if e.err != nil {
-		return visible.Line(e.err.Error(), maxNote) + "; the hunk is as it was"
+	edited, why := e.item.Edit(e.text, e.err)
+	if edited != nil {
+		f.at = at
+		f.replace(edited)
 	}
-	hunk, err := e.item.Hunk.Edit(e.text, string(f.Real))
-	switch {
-	case err != nil:
-		return "the edited hunk does not fit: " + visible.Line(err.Error(), maxNote) + "; the hunk is as it was"
-	case len(hunk.Lines) == 0:
-		return "the edited hunk changes nothing; the hunk is as it was"
-	}
-	f.at = at
-	f.replace(&choice.Item{File: f.File, Hunk: &hunk, Edited: true})
-	return ""
+	return why
 }
 
 // replace replaces the current item.

@@ -199,14 +199,8 @@ func (v *review) rowsAbout() (rows []visible.Row) {
 	for _, f := range v.list.Flags {
 		say(visible.Warning, "%s", f.String())
 	}
-	if n := v.list.Git; n > 0 {
-		say(visible.Hidden, "skipped %s in .git (golem never applies changes there)", visible.Count(n, "file"))
-	}
-	if v.list.Unfit != "" {
-		say(visible.Hidden, "skipped: %s; golem discard removes it", v.list.Unfit)
-	}
-	for _, target := range v.list.Others {
-		say(visible.Hidden, "skipped: changes in a directory that was mounted at %s; mount it again to see them", visible.Name(target))
+	for _, text := range choice.Skipped(v.list, "") {
+		say(visible.Hidden, "%s", text)
 	}
 	return rows
 }
