@@ -29,13 +29,13 @@ EVERYDAY := patch=patch xz=xz-utils zip=zip unzip=unzip rsync=rsync inotifywait=
 
 # The packages with guarantees under concurrency. They are also tested with the race
 # detector.
-RACE := ./sandbox/... ./internal/state/... ./internal/audit ./internal/tool ./internal/toolset/shell ./internal/approval ./internal/taint \
-	./internal/run ./internal/model ./internal/model/scripted ./internal/model/replay
+RACE := ./sandbox/... ./internal/records/state/... ./internal/records/audit ./internal/decide/tool ./internal/work/toolset/shell ./internal/decide/approval ./internal/decide/taint \
+	./internal/work/run ./internal/work/model ./internal/work/model/scripted ./internal/work/model/replay
 
 # In these packages only some tests run with the race detector, those in which goroutines
 # meet. Each process waits a second before it ends there, and the jail starts many. So
 # these tests run at the same time as the others.
-RACE_PARTS := ./internal/jail ./internal/terminal ./internal/toolset/file ./internal/egress
+RACE_PARTS := ./internal/jail ./internal/people/terminal ./internal/work/toolset/file ./internal/jail/egress
 RACE_TESTS := ^(TestAttach.*|TestTransaction|TestTerminal|TestSettingsAreReset|TestLateAnswers|TestJobs|TestSignals|TestStreams|TestParallelEdits|TestReadDoesNotWait|TestFIFOs|TestCancelled)$$
 RACE_TESTS := $(RACE_TESTS)|^(TestAskOnce|TestLateAnswer|TestHalfClose|TestStreaming|TestWebsocket|TestServerDisconnects|TestEchoedSecret|TestClose)$$
 
@@ -59,7 +59,7 @@ SOAKTIME ?= 2m
 CROSS := darwin/arm64 windows/amd64
 BROWSER := js/wasm
 UNOPTIMISED := -gcflags='all=-N -l'
-BROWSER_PACKAGES := ./sandbox/... ./internal/policy ./internal/tool ./internal/toolset/file
+BROWSER_PACKAGES := ./sandbox/... ./internal/decide/policy ./internal/decide/tool ./internal/work/toolset/file
 
 # No cgo, so that the binary is static. Only the race detector needs it.
 export CGO_ENABLED := 0

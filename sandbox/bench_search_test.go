@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/benchtable"
+	"github.com/golem-forge/golem/internal/checks/benchtable"
 	"github.com/golem-forge/golem/sandbox"
 )
 

@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/testutil"
+	"github.com/golem-forge/golem/internal/checks/testutil"
 	"github.com/golem-forge/golem/sandbox"
 	"github.com/golem-forge/golem/sandbox/sandboxtest"
 )

@@ -7,7 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/golem-forge/golem/internal/testutil"
+	"github.com/golem-forge/golem/internal/checks/testutil"
 	"github.com/golem-forge/golem/sandbox"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golem-forge/golem/internal/benchtable"
+	"github.com/golem-forge/golem/internal/checks/benchtable"
 	"github.com/golem-forge/golem/internal/hub"
 )
 

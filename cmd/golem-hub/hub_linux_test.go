@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/hub"
-	"github.com/golem-forge/golem/internal/job"
+	"github.com/golem-forge/golem/internal/work/job"
 )
 
 // check compares the jobs with what reached the sink: nothing is lost, and nothing twice.

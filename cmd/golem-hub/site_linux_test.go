@@ -23,11 +23,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/parcel"
 	"github.com/golem-forge/golem/internal/hub"
-	"github.com/golem-forge/golem/internal/job"
-	"github.com/golem-forge/golem/internal/parcel"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/work/job"
+	"github.com/golem-forge/golem/internal/work/program"
 )
 
 // A site is a hub with nodes, all real processes, on this machine.

@@ -10,11 +10,11 @@ import (
 
 	"github.com/golem-forge/golem/internal/hub"
 	"github.com/golem-forge/golem/internal/hub/node"
-	"github.com/golem-forge/golem/internal/job"
-	"github.com/golem-forge/golem/internal/model"
-	"github.com/golem-forge/golem/internal/model/models"
-	"github.com/golem-forge/golem/internal/network"
-	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/jail/network"
+	"github.com/golem-forge/golem/internal/work/job"
+	"github.com/golem-forge/golem/internal/work/model"
+	"github.com/golem-forge/golem/internal/work/model/models"
+	"github.com/golem-forge/golem/internal/work/program"
 )
 
 // skewedNode is a node whose clock is wrong: skewed-node CREDENTIALS DIR HOURS.

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golem-forge/golem/internal/testutil"
+	"github.com/golem-forge/golem/internal/checks/testutil"
 )
 
 // askHosts are a directory with network.ask, and an internet that answers for all hosts.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golem-forge/golem/internal/benchtable"
+	"github.com/golem-forge/golem/internal/checks/benchtable"
 )
 
 // BenchmarkTable prints the whole cost of confining /bin/true. It runs golem exec from

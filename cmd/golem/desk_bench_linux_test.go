@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golem-forge/golem/internal/benchtable"
+	"github.com/golem-forge/golem/internal/checks/benchtable"
 )
 
 // BenchmarkDesk prints what golem desk costs. `scripts/bench desk` runs it.

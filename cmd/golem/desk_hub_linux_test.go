@@ -19,7 +19,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"github.com/golem-forge/golem/internal/hub"
-	"github.com/golem-forge/golem/internal/job"
+	"github.com/golem-forge/golem/internal/work/job"
 )
 
 // A deskHub is a hub with a node, both real processes, for a user of the desk.

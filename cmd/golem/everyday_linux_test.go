@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golem-forge/golem/internal/testutil"
+	"github.com/golem-forge/golem/internal/checks/testutil"
 )
 
 // everydayVariable is set by make everyday. Then every command runs, as root and as an

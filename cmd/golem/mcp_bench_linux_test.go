@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golem-forge/golem/internal/benchtable"
+	"github.com/golem-forge/golem/internal/checks/benchtable"
 )
 
 // mark3labs is the name of a peer in the table.

@@ -27,7 +27,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golem-forge/golem/internal/benchtable"
+	"github.com/golem-forge/golem/internal/checks/benchtable"
 )
 
 // BenchmarkNetwork prints what a list of hosts costs a program in the jail, compared with

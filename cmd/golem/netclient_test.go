@@ -30,7 +30,7 @@ const patience = 30 * time.Second
 //	netclient relay HOST URL    gets a URL through a proxy of its own, which connects to HOST
 //	netclient first URL         prints the time to the first byte over a new connection
 //	netclient rate URL          prints the time for a gigabyte
-//	netclient linger HOST EAR   when its connection ends, tries to reach a host and EAR for ever
+//	netclient linger HOST EAR   when its connection ends, tries to reach a host and EAR forever
 func netClient() {
 	args := os.Args[2:]
 	do := map[string]func([]string) error{"get": getAll, "many": openMany, "names": lookUpMany, "half": endHalf, "relay": relayInside, "first": timeFirst, "rate": timeRate, "linger": linger}[os.Args[1]]

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/model"
-	"github.com/golem-forge/golem/internal/model/vendortest"
+	"github.com/golem-forge/golem/internal/work/model"
+	"github.com/golem-forge/golem/internal/work/model/vendortest"
 )
 
 // TestProvidersDefaultWorker runs the default worker with the model of each vendor: two calls at

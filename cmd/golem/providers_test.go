@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/model"
-	"github.com/golem-forge/golem/internal/model/scripted"
-	"github.com/golem-forge/golem/internal/model/vendortest"
-	"github.com/golem-forge/golem/internal/worker"
+	"github.com/golem-forge/golem/internal/work/model"
+	"github.com/golem-forge/golem/internal/work/model/scripted"
+	"github.com/golem-forge/golem/internal/work/model/vendortest"
+	"github.com/golem-forge/golem/internal/work/worker"
 )
 
 // replyWithScript returns a function that answers with the turns of the program's script. It

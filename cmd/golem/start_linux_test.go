@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/testutil"
+	"github.com/golem-forge/golem/internal/checks/testutil"
 )
 
 // traceInit runs golem and returns the trace of each package that Go initialises before

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/testutil"
+	"github.com/golem-forge/golem/internal/checks/testutil"
 )
 
 // TestC10IntentIsOnDiskBeforeTheEffect traces golem while it changes a directory. golem

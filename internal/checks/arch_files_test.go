@@ -310,7 +310,7 @@ func resultNames(f *file, decl ast.Decl) map[string]bool {
 	for n := range ast.Preorder(decl) {
 		switch n := n.(type) {
 		case *ast.Field:
-			if kind, _ := f.qualified(n.Type); kind == module+"/internal/tool.Result" {
+			if kind, _ := f.qualified(n.Type); kind == module+"/internal/decide/tool.Result" {
 				for _, name := range n.Names {
 					names[name.Name] = true
 				}

@@ -50,7 +50,7 @@ func circle(n int) map[string]string {
 				fmt.Fprintf(&b, "\tf%d()\n", j)
 			}
 		}
-		files[fmt.Sprintf("internal/policy/f%d.go", i)] = doc("policy", fmt.Sprintf("func f%d() {\n%s}\n", i, b.String()))
+		files[fmt.Sprintf("internal/decide/policy/f%d.go", i)] = doc("policy", fmt.Sprintf("func f%d() {\n%s}\n", i, b.String()))
 	}
 	return files
 }
@@ -62,74 +62,74 @@ var breaches = []struct {
 	want  []string
 }{
 	{"a clean tree", map[string]string{
-		"sandbox/sandbox.go":                doc("sandbox", "// A is one.\ntype A struct{}\n"),
-		"sandbox/sandboxtest/suite.go":      doc("sandboxtest", importOf("sandbox")),
-		"internal/jail/jail.go":             doc("jail", importOf("sandbox")),
-		"internal/model/model.go":           doc("model", importOf("internal/tool")),
-		"internal/model/scripted/turns.go":  doc("scripted", importOf("internal/model")),
-		"internal/toolset/file/file.go":     doc("file", importOf("internal/tool")),
-		"internal/front/cli/cli.go":         doc("cli", importOf("internal/program")),
-		"cmd/golem/main.go":                 "// Golem forges.\npackage main\n" + importOf("internal/front/cli") + importOf("internal/front/mcp"),
-		"internal/policy/grant_test.go":     "package policy\n" + importOf("internal/tool"),
-		"internal/front/web/browse_test.go": "package web_test\n" + importOf("internal/front/cli"),
-		"internal/checks/arch_test.go":      "package checks_test\n",
+		"sandbox/sandbox.go":                    doc("sandbox", "// A is one.\ntype A struct{}\n"),
+		"sandbox/sandboxtest/suite.go":          doc("sandboxtest", importOf("sandbox")),
+		"internal/jail/jail.go":                 doc("jail", importOf("sandbox")),
+		"internal/work/model/model.go":          doc("model", importOf("internal/decide/tool")),
+		"internal/work/model/scripted/turns.go": doc("scripted", importOf("internal/work/model")),
+		"internal/work/toolset/file/file.go":    doc("file", importOf("internal/decide/tool")),
+		"internal/front/cli/cli.go":             doc("cli", importOf("internal/work/program")),
+		"cmd/golem/main.go":                     "// Golem forges.\npackage main\n" + importOf("internal/front/cli") + importOf("internal/front/mcp"),
+		"internal/decide/policy/grant_test.go":  "package policy\n" + importOf("internal/decide/tool"),
+		"internal/front/web/browse_test.go":     "package web_test\n" + importOf("internal/front/cli"),
+		"internal/checks/arch_test.go":          "package checks_test\n",
 	}, nil},
 
-	{"a type with too many methods", map[string]string{"internal/policy/a.go": doc("policy", "type a struct{}\n"+methodsOf("a", maxOperations+1))}, []string{"operations"}},
-	{"a type with many methods", map[string]string{"internal/policy/a.go": doc("policy", "type a struct{}\n"+methodsOf("a", maxOperations))}, nil},
-	{"a type that too many functions take", map[string]string{"internal/policy/a.go": doc("policy", "import \"context\"\ntype a struct{}\n"+methodsOf("a", maxOperations-2)+"func f(*a) {}\nfunc g(context.Context, a) {}\nfunc h(a, int) {}\n")}, []string{"operations"}},
-	{"a type that functions take later", map[string]string{"internal/policy/a.go": doc("policy", "type a struct{}\n"+methodsOf("a", maxOperations)+"func f(int, a) {}\nfunc g([]a) {}\n")}, nil},
-	{"too many exported names", map[string]string{"internal/command/a.go": doc("command", namesOf("N", maxExported+1))}, []string{"exported names"}},
-	{"many exported names", map[string]string{"internal/command/a.go": doc("command", namesOf("N", maxExported)+namesOf("n", maxExported))}, nil},
+	{"a type with too many methods", map[string]string{"internal/decide/policy/a.go": doc("policy", "type a struct{}\n"+methodsOf("a", maxOperations+1))}, []string{"operations"}},
+	{"a type with many methods", map[string]string{"internal/decide/policy/a.go": doc("policy", "type a struct{}\n"+methodsOf("a", maxOperations))}, nil},
+	{"a type that too many functions take", map[string]string{"internal/decide/policy/a.go": doc("policy", "import \"context\"\ntype a struct{}\n"+methodsOf("a", maxOperations-2)+"func f(*a) {}\nfunc g(context.Context, a) {}\nfunc h(a, int) {}\n")}, []string{"operations"}},
+	{"a type that functions take later", map[string]string{"internal/decide/policy/a.go": doc("policy", "type a struct{}\n"+methodsOf("a", maxOperations)+"func f(int, a) {}\nfunc g([]a) {}\n")}, nil},
+	{"too many exported names", map[string]string{"internal/decide/command/a.go": doc("command", namesOf("N", maxExported+1))}, []string{"exported names"}},
+	{"many exported names", map[string]string{"internal/decide/command/a.go": doc("command", namesOf("N", maxExported)+namesOf("n", maxExported))}, nil},
 	{"methods for two systems count once", map[string]string{
-		"internal/policy/a_linux.go": doc("policy", methodsOf("a", maxOperations)), "internal/policy/a_darwin.go": "package policy\n" + methodsOf("a", maxOperations),
-		"internal/policy/b.go": "package policy\ntype a struct{}\n",
+		"internal/decide/policy/a_linux.go": doc("policy", methodsOf("a", maxOperations)), "internal/decide/policy/a_darwin.go": "package policy\n" + methodsOf("a", maxOperations),
+		"internal/decide/policy/b.go": "package policy\ntype a struct{}\n",
 	}, nil},
 	{"files that refer to each other", circle(6), []string{"backward"}},
 
 	{"a package that the table lacks", map[string]string{"internal/util/util.go": doc("util", "")}, []string{"unknown package"}},
-	{"a package below one that the table has", map[string]string{"internal/policy/rule/rule.go": doc("rule", "")}, []string{"unknown package"}},
+	{"a package below one that the table has", map[string]string{"internal/decide/policy/rule/rule.go": doc("rule", "")}, []string{"unknown package"}},
 	{"a third public package", map[string]string{"policy/policy.go": doc("policy", "")}, []string{"unknown package"}},
 	{"an unknown package of tests only", map[string]string{"bench/read_test.go": "package bench\n"}, []string{"unknown package"}},
 
-	{"upward", map[string]string{"sandbox/a.go": doc("sandbox", importOf("internal/policy"))}, []string{"layer"}},
-	{"upward by far", map[string]string{"internal/policy/a.go": doc("policy", importOf("internal/program"))}, []string{"layer"}},
+	{"upward", map[string]string{"sandbox/a.go": doc("sandbox", importOf("internal/decide/policy"))}, []string{"layer"}},
+	{"upward by far", map[string]string{"internal/decide/policy/a.go": doc("policy", importOf("internal/work/program"))}, []string{"layer"}},
 	{"upward behind a build tag", map[string]string{"sandbox/a_plan9.go": "//go:build plan9\n\n" + doc("sandbox", importOf("internal/jail"))}, []string{"layer"}},
-	{"sideways", map[string]string{"internal/jail/a.go": doc("jail", importOf("internal/git"))}, []string{"layer"}},
+	{"sideways", map[string]string{"internal/jail/a.go": doc("jail", importOf("internal/clearance/git"))}, []string{"layer"}},
 	{"the thing imports its suite", map[string]string{"sandbox/a.go": doc("sandbox", importOf("sandbox/sandboxtest"))}, []string{"layer"}},
-	{"the interface imports a vendor", map[string]string{"internal/model/a.go": doc("model", importOf("internal/model/openai"))}, []string{"layer"}},
-	{"a vendor imports a vendor", map[string]string{"internal/model/replay/a.go": doc("replay", importOf("internal/model/scripted"))}, []string{"layer"}},
-	{"a toolset imports a toolset", map[string]string{"internal/toolset/git/a.go": doc("git", importOf("internal/toolset/file"))}, []string{"layer"}},
+	{"the interface imports a vendor", map[string]string{"internal/work/model/a.go": doc("model", importOf("internal/work/model/openai"))}, []string{"layer"}},
+	{"a vendor imports a vendor", map[string]string{"internal/work/model/replay/a.go": doc("replay", importOf("internal/work/model/scripted"))}, []string{"layer"}},
+	{"a toolset imports a toolset", map[string]string{"internal/work/toolset/git/a.go": doc("git", importOf("internal/work/toolset/file"))}, []string{"layer"}},
 	{"a front imports a front", map[string]string{"internal/front/cli/a.go": doc("cli", importOf("internal/front/tui"))}, []string{"layer"}},
-	{"a low test imports a front", map[string]string{"internal/run/a_test.go": "package run\n" + importOf("internal/front/cli")}, []string{"layer"}},
+	{"a low test imports a front", map[string]string{"internal/work/run/a_test.go": "package run\n" + importOf("internal/front/cli")}, []string{"layer"}},
 	{"a low test imports a command", map[string]string{"sandbox/a_test.go": "package sandbox\n" + importOf("cmd/golem")}, []string{"layer"}},
 
-	{"no package comment", map[string]string{"internal/policy/a.go": "package policy\n"}, []string{"package comment"}},
-	{"a comment about something else", map[string]string{"internal/policy/a.go": "// Copyright.\npackage policy\n"}, []string{"package comment"}},
+	{"no package comment", map[string]string{"internal/decide/policy/a.go": "package policy\n"}, []string{"package comment"}},
+	{"a comment about something else", map[string]string{"internal/decide/policy/a.go": "// Copyright.\npackage policy\n"}, []string{"package comment"}},
 	{"a directive is no comment", map[string]string{"cmd/golem/main.go": "//go:build linux\npackage main\n"}, []string{"package comment"}},
-	{"a comment in one file is enough", map[string]string{"internal/policy/a.go": "package policy\n", "internal/policy/doc.go": doc("policy", "")}, nil},
-	{"a comment in a test is not", map[string]string{"internal/policy/a.go": "package policy\n", "internal/policy/a_test.go": doc("policy", "")}, []string{"package comment"}},
+	{"a comment in one file is enough", map[string]string{"internal/decide/policy/a.go": "package policy\n", "internal/decide/policy/doc.go": doc("policy", "")}, nil},
+	{"a comment in a test is not", map[string]string{"internal/decide/policy/a.go": "package policy\n", "internal/decide/policy/a_test.go": doc("policy", "")}, []string{"package comment"}},
 
-	{"a renamed import is still found", map[string]string{"internal/policy/a.go": doc("policy", "import sys \"os\"\nvar a = sys.Args\n")}, []string{"identifier"}},
-	{"another package's Args is not", map[string]string{"internal/policy/a.go": doc("policy", "import os \"example.com/os\"\nvar a = os.Args\n")}, nil},
-	{"a dot import", map[string]string{"internal/policy/a.go": doc("policy", "import . \"os\"\nvar a = Args\n")}, []string{"import by its dot"}},
+	{"a renamed import is still found", map[string]string{"internal/decide/policy/a.go": doc("policy", "import sys \"os\"\nvar a = sys.Args\n")}, []string{"identifier"}},
+	{"another package's Args is not", map[string]string{"internal/decide/policy/a.go": doc("policy", "import os \"example.com/os\"\nvar a = os.Args\n")}, nil},
+	{"a dot import", map[string]string{"internal/decide/policy/a.go": doc("policy", "import . \"os\"\nvar a = Args\n")}, []string{"import by its dot"}},
 
-	{"a mutex in a package of services", map[string]string{"internal/audit/a.go": doc("audit", "import \"sync\"\ntype log struct { mu sync.Mutex }\n")}, nil},
-	{"a package-level mutex", map[string]string{"internal/audit/a.go": doc("audit", "import \"sync\"\nvar mu sync.Mutex\n")}, []string{"package variable"}},
-	{"a mutex inside a variable", map[string]string{"internal/audit/a.go": doc("audit", "import \"sync\"\nvar a = struct { mu sync.Mutex }{}\n")}, []string{"package variable"}},
-	{"a mutex inside a function of a variable", map[string]string{"internal/audit/a.go": doc("audit", "import \"sync\"\nvar a = func() { var mu sync.Mutex; mu.Lock() }\n")}, nil},
+	{"a mutex in a package of services", map[string]string{"internal/records/audit/a.go": doc("audit", "import \"sync\"\ntype log struct { mu sync.Mutex }\n")}, nil},
+	{"a package-level mutex", map[string]string{"internal/records/audit/a.go": doc("audit", "import \"sync\"\nvar mu sync.Mutex\n")}, []string{"package variable"}},
+	{"a mutex inside a variable", map[string]string{"internal/records/audit/a.go": doc("audit", "import \"sync\"\nvar a = struct { mu sync.Mutex }{}\n")}, []string{"package variable"}},
+	{"a mutex inside a function of a variable", map[string]string{"internal/records/audit/a.go": doc("audit", "import \"sync\"\nvar a = func() { var mu sync.Mutex; mu.Lock() }\n")}, nil},
 
-	{"a go statement", map[string]string{"internal/tool/a.go": doc("tool", "func a() { go a() }\n")}, []string{"goroutine"}},
-	{"a hidden go statement", map[string]string{"internal/tool/a.go": doc("tool", "import \"sync\"\nfunc a() { var wg sync.WaitGroup; wg.Go(a) }\n")}, []string{"goroutine"}},
-	{"a delayed go statement", map[string]string{"internal/tool/a.go": doc("tool", "import \"time\"\nfunc a() { time.AfterFunc(1, a) }\n")}, []string{"goroutine"}},
+	{"a go statement", map[string]string{"internal/decide/tool/a.go": doc("tool", "func a() { go a() }\n")}, []string{"goroutine"}},
+	{"a hidden go statement", map[string]string{"internal/decide/tool/a.go": doc("tool", "import \"sync\"\nfunc a() { var wg sync.WaitGroup; wg.Go(a) }\n")}, []string{"goroutine"}},
+	{"a delayed go statement", map[string]string{"internal/decide/tool/a.go": doc("tool", "import \"time\"\nfunc a() { time.AfterFunc(1, a) }\n")}, []string{"goroutine"}},
 	{"a go statement in the sandbox", map[string]string{"sandbox/write.go": doc("sandbox", "func a() { go a() }\n")}, []string{"goroutine"}},
 	{"a go statement in the walker", map[string]string{"sandbox/walk.go": doc("sandbox", "func a() { go a() }\n"), "sandbox/search_linux.go": "package sandbox\nfunc b() { go a() }\n"}, nil},
-	{"a go statement in a test", map[string]string{"internal/tool/a_test.go": "package tool\nfunc a() { go a() }\n"}, nil},
+	{"a go statement in a test", map[string]string{"internal/decide/tool/a_test.go": "package tool\nfunc a() { go a() }\n"}, nil},
 
-	{"an init function", map[string]string{"internal/tool/a.go": doc("tool", "func init() {}\n")}, []string{"init function"}},
+	{"an init function", map[string]string{"internal/decide/tool/a.go": doc("tool", "func init() {}\n")}, []string{"init function"}},
 	{"the init function that there is", map[string]string{"internal/front/part/a.go": doc("part", "func init() {}\n")}, nil},
 	{"an init function of another front", map[string]string{"internal/front/cli/a.go": doc("cli", "func init() {}\n")}, []string{"init function"}},
-	{"a method of that name", map[string]string{"internal/tool/a.go": doc("tool", "type a struct{}\nfunc (a) init() {}\n")}, nil},
+	{"a method of that name", map[string]string{"internal/decide/tool/a.go": doc("tool", "type a struct{}\nfunc (a) init() {}\n")}, nil},
 
 	{"an undocumented function", map[string]string{"sandbox/a.go": doc("sandbox", "func A() {}\n")}, []string{"doc comment"}},
 	{"an undocumented method", map[string]string{"sandbox/a.go": doc("sandbox", "// A is.\ntype A[T any] struct{}\nfunc (*A[T]) B() {}\n")}, []string{"doc comment"}},
@@ -137,24 +137,24 @@ var breaches = []struct {
 	{"an undocumented method of an interface", map[string]string{"sandbox/a.go": doc("sandbox", "// A is.\ntype A interface { B() }\n")}, []string{"doc comment"}},
 	{"documented by group, by line, or not exported", map[string]string{"sandbox/a.go": doc("sandbox", "// Both are.\nconst (\n\tA = 1\n\tB = 2\n)\nvar C = 1 // C is.\ntype d int\nfunc (d) E() {}\n")}, nil},
 	{"documented on one system", map[string]string{"sandbox/a_linux.go": doc("sandbox", "// A is.\nfunc A() {}\n"), "sandbox/a_other.go": "package sandbox\nfunc A() {}\n"}, nil},
-	{"undocumented where nobody imports", map[string]string{"internal/tool/a.go": doc("tool", "func A() {}\n")}, nil},
+	{"undocumented where nobody imports", map[string]string{"internal/decide/tool/a.go": doc("tool", "func A() {}\n")}, nil},
 
-	{"a long file", map[string]string{"internal/tool/a.go": doc("tool", strings.Repeat("\n", maxLines))}, []string{"file length"}},
-	{"a long test", map[string]string{"internal/tool/a_test.go": doc("tool", strings.Repeat("\n", maxLines))}, nil},
+	{"a long file", map[string]string{"internal/decide/tool/a.go": doc("tool", strings.Repeat("\n", maxLines))}, []string{"file length"}},
+	{"a long test", map[string]string{"internal/decide/tool/a_test.go": doc("tool", strings.Repeat("\n", maxLines))}, nil},
 	{"a long main", map[string]string{"cmd/golem/main.go": doc("main", strings.Repeat("\n", maxMain))}, []string{"file length"}},
 
-	{"a wide interface", map[string]string{"internal/tool/a.go": doc("tool", "type a interface { B(); C(); D(); E(); F(); G() }\n")}, []string{"interface size"}},
+	{"a wide interface", map[string]string{"internal/decide/tool/a.go": doc("tool", "type a interface { B(); C(); D(); E(); F(); G() }\n")}, []string{"interface size"}},
 	{"the one that may be wide", map[string]string{"sandbox/a.go": doc("sandbox", "// Backend is.\ntype Backend interface { a(); b(); c(); d(); e(); f(); g() }\n")}, nil},
 	{"wider than it may be", map[string]string{"sandbox/a.go": doc("sandbox", "// Backend is.\ntype Backend interface { a(); b(); c(); d(); e(); f(); g(); h() }\n")}, []string{"interface size"}},
 
-	{"an error that says nothing", map[string]string{"internal/tool/a.go": doc("tool", "const a = \"Failed to open %s\"\n")}, []string{"wording"}},
-	{"a front that reads a parameter's text", map[string]string{"internal/front/cli/a.go": doc("cli", "import \"strings\"\n"+importNamed("internal/tool")+"func a(r tool.Result) bool { return strings.HasPrefix(r.Text, \"applied: \") }\n")}, []string{"result text"}},
+	{"an error that says nothing", map[string]string{"internal/decide/tool/a.go": doc("tool", "const a = \"Failed to open %s\"\n")}, []string{"wording"}},
+	{"a front that reads a parameter's text", map[string]string{"internal/front/cli/a.go": doc("cli", "import \"strings\"\n"+importNamed("internal/decide/tool")+"func a(r tool.Result) bool { return strings.HasPrefix(r.Text, \"applied: \") }\n")}, []string{"result text"}},
 	{"a front that reads what a gate returned", map[string]string{"internal/front/tui/a.go": doc("tui", "import \"strings\"\nfunc a(g gate) { r := g.Do(); _, _, _ = strings.Cut(r.Words(), \":\") }\n")}, []string{"result text"}},
 	{"a front that reads a field's text", map[string]string{"internal/front/desk/a.go": doc("desk", "import \"strings\"\nfunc a(m called) bool { return strings.Contains(m.result.Err.Hint, \"x\") }\n")}, []string{"result text"}},
 	{"a front that reads another text", map[string]string{"internal/front/cli/a.go": doc("cli", "import \"strings\"\nfunc a(r string) bool { return strings.HasPrefix(r, \"a\") }\n")}, nil},
 	{"a test that reads a result's text", map[string]string{"internal/front/cli/a_test.go": "package cli\nimport \"strings\"\nfunc a(g gate) bool { r := g.Do(); return strings.HasPrefix(r.Text, \"a\") }\n"}, nil},
 	{"code in the root folder", map[string]string{"golem.go": doc("golem", "")}, []string{"unknown package"}},
-	{"a file that does not parse", map[string]string{"internal/tool/a.go": "package\n"}, []string{"file that parses"}},
+	{"a file that does not parse", map[string]string{"internal/decide/tool/a.go": "package\n"}, []string{"file that parses"}},
 }
 
 // ruleNames runs check and keeps the rules that were broken.
@@ -193,7 +193,7 @@ func TestRulesFindBreaches(t *testing.T) {
 // TestLimitsFindBreaches uses every limited name once where it is forbidden, once
 // where it is allowed, and once in a test.
 func TestLimitsFindBreaches(t *testing.T) {
-	const elsewhere = "internal/git/a.go"
+	const elsewhere = "internal/clearance/git/a.go"
 	try := func(rule string, l limit, code string) {
 		t.Helper()
 		bad, good := elsewhere, ""
@@ -201,7 +201,7 @@ func TestLimitsFindBreaches(t *testing.T) {
 		case l.never != nil:
 			bad, good = fileAt(l.never[0]), elsewhere
 		case l.only != nil:
-			bad, good = "internal/policy/a.go", fileAt(l.only[0])
+			bad, good = "internal/decide/policy/a.go", fileAt(l.only[0])
 		}
 		sees := func(name string) bool {
 			pkg := path.Base(path.Dir(name))

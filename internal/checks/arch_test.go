@@ -33,73 +33,72 @@ type layer struct {
 var layers = []layer{
 	{"sandbox", 0, "file access for workers: mounts, limits, one resolver, errors, backends"},
 	{"sandbox/sandboxtest", 0, "test suite for backends, and the table of attacks"},
-	{"internal/durable", 0, "replaces files so that a crash leaves the old or the new content"},
-	{"internal/parcel", 0, "a directory as a list of entries with contents by hash, to make it on another machine"},
-	{"internal/claim", 0, "tells whether the process that made a file still needs it"},
-	{"internal/overlay", 0, "changes over a directory: list, pick, apply, undo"},
-	{"internal/secret", 0, "recognizes credentials by their form, and variables that hold them by their names"},
-	{"internal/merge", 0, "merges two changed texts with their common base"},
-	{"internal/patch", 0, "hunks of a text to choose, split and edit; patches that git reads"},
-	{"internal/syntax", 0, "finds comments, strings, keywords and names in source code, for colours"},
-	{"internal/benchtable", 0, "times golem and its peers for make bench"},
-	{"internal/version", 0, "which source a binary was built from"},
-	{"internal/testutil", 0, "helpers for the tests of many packages"},
-	{"internal/policy", 1, "grants, effects, approval levels and rules, as pure values"},
-	{"internal/command", 1, "splits command lines into words and matches them against rules"},
-	{"internal/strictyaml", 1, "reads YAML with positions and a schema"},
-	{"internal/keyring", 1, "the user's secrets, in the system's keyring or in files"},
-	{"internal/visible", 1, "escapes untrusted text for a terminal"},
-	{"internal/clipboard", 1, "writes text to the user's clipboard"},
-	{"internal/pager", 1, "shows a long text in the user's pager"},
-	{"internal/editor", 1, "opens a text in the user's editor"},
-	{"internal/browser", 1, "opens a page in the user's browser"},
-	{"internal/notify", 1, "shows a notification on the user's desktop"},
+	{"internal/files/durable", 0, "replaces files so that a crash leaves the old or the new content"},
+	{"internal/files/parcel", 0, "a directory as a list of entries with contents by hash, to make it on another machine"},
+	{"internal/files/claim", 0, "tells whether the process that made a file still needs it"},
+	{"internal/files/overlay", 0, "changes over a directory: list, pick, apply, undo"},
+	{"internal/records/secret", 0, "recognizes credentials by their form, and variables that hold them by their names"},
+	{"internal/files/patch", 0, "hunks of a text to choose, split, edit and merge; patches that git reads"},
+	{"internal/people/syntax", 0, "finds comments, strings, keywords and names in source code, for colours"},
+	{"internal/checks/benchtable", 0, "times golem and its peers for make bench"},
+	{"internal/records/version", 0, "which source a binary was built from"},
+	{"internal/checks/testutil", 0, "helpers for the tests of many packages"},
+	{"internal/decide/policy", 1, "grants, effects, approval levels and rules, as pure values"},
+	{"internal/decide/command", 1, "splits command lines into words and matches them against rules"},
+	{"internal/work/strictyaml", 1, "reads YAML with positions and a schema"},
+	{"internal/records/keyring", 1, "the user's secrets, in the system's keyring or in files"},
+	{"internal/people/visible", 1, "escapes untrusted text for a terminal"},
+	{"internal/people/clipboard", 1, "writes text to the user's clipboard"},
+	{"internal/people/pager", 1, "shows a long text in the user's pager"},
+	{"internal/people/editor", 1, "opens a text in the user's editor"},
+	{"internal/people/browser", 1, "opens a page in the user's browser"},
+	{"internal/people/notify", 1, "shows a notification on the user's desktop"},
 	{"internal/jail", 1, "confines a command to the files of a sandbox"},
-	{"internal/terminal", 1, "connects a person's terminal with a program's"},
-	{"internal/git", 1, "the only package that runs git"},
+	{"internal/people/terminal", 1, "connects a person's terminal with a program's"},
+	{"internal/clearance/git", 1, "the only package that runs git"},
 	{"internal/clearance/scan", 1, "scanners for content, one file each"},
-	{"internal/state", 1, "the state directory: everything golem stores"},
-	{"internal/state/statetest", 1, "test suite for stores"},
+	{"internal/records/state", 1, "the state directory: everything golem stores"},
+	{"internal/records/state/statetest", 1, "test suite for stores"},
 	{"internal/hub", 1, "the connection to a hub: keys, jobs and decisions with their signatures"},
-	{"internal/audit", 2, "the journal"},
+	{"internal/records/audit", 2, "the journal"},
 	{"internal/hub/store", 2, "the contracts of state on NATS JetStream, with fences, documents and queues"},
-	{"internal/transaction", 2, "changes of a command or session, until they are applied or discarded"},
-	{"internal/egress", 2, "a network that reaches only the hosts of a grant"},
-	{"internal/preset", 2, "the hosts from which the user's package clients download"},
+	{"internal/files/changes", 2, "changes of a command or session, until they are applied or discarded"},
+	{"internal/jail/egress", 2, "a network that reaches only the hosts of a grant"},
+	{"internal/jail/preset", 2, "the hosts from which the user's package clients download"},
 	{"internal/clearance", 2, "stage, scan, review and push results"},
 	{"internal/clearance/review", 2, "what a reviewer should look at first in a change"},
-	{"internal/profile", 2, "settings for foreign agents"},
-	{"internal/worker", 2, "reads .worker files"},
-	{"internal/project", 2, "reads golem-forge.config.yaml"},
-	{"internal/undo", 2, "keeps what file tools replace, so that the user can undo the last calls"},
+	{"internal/jail/profile", 2, "settings for foreign agents"},
+	{"internal/work/worker", 2, "reads .worker files"},
+	{"internal/work/project", 2, "reads golem-forge.config.yaml"},
+	{"internal/files/undo", 2, "keeps what file tools replace, so that the user can undo the last calls"},
 	{"internal/hub/serve", 3, "the hub: keeps jobs, contents and decisions, and answers people and nodes by their roles"},
-	{"internal/starter", 3, "makes a new program for golem init"},
-	{"internal/trust", 3, "what content of a program the user trusts, and what it permits"},
-	{"internal/tool", 3, "tools, calls, plans, results, and the gate that every call passes"},
+	{"internal/work/starter", 3, "makes a new program for golem init"},
+	{"internal/decide/trust", 3, "what content of a program the user trusts, and what it permits"},
+	{"internal/decide/tool", 3, "tools, calls, plans, results, and the gate that every call passes"},
 	{"internal/clearance/scanners", 3, "the scanners that a project lists, with their jail and cached verdicts"},
-	{"internal/inventory", 4, "what golem stores for all programs: where, by which version, and how much"},
-	{"internal/lint", 4, "mistakes that do not stop golem from reading a program, such as old keys"},
-	{"internal/explain", 4, "explains why a worker may or may not use a file"},
-	{"internal/approval", 4, "approval modes, pending requests, remembered rules, and the text of prompts"},
-	{"internal/taint", 4, "records what a worker has read that is untrusted"},
-	{"internal/model", 4, "one interface to a language model"},
-	{"internal/model/*", 4, "one directory per model vendor; wire has their HTTP client, models finds them by name"},
-	{"internal/network", 5, "which hosts a session may reach, with which credentials, and when golem asks"},
-	{"internal/toolset/*", 5, "the built-in tools, one directory per set"},
-	{"internal/instruction", 5, "files with instructions for workers, such as AGENTS.md, and which of them the user trusts"},
-	{"internal/calltree", 5, "which worker may call which, and what each may do there"},
-	{"internal/target", 6, "the repositories that results are pushed to, and the store of staged commits"},
-	{"internal/foreigntools", 6, "tools of the programs that worker files name: custom tools and MCP servers"},
-	{"internal/session", 6, "sessions of exec, run and mcp: their overlays or copies, files and commands"},
-	{"internal/run", 6, "the loop of a run: model, calls, delegation, budgets, resume"},
-	{"internal/telemetry", 7, "spans of OpenTelemetry for runs, workers, answers and calls, without their content"},
-	{"internal/choice", 7, "the hunks and files that the user chooses among the changes of a session"},
-	{"internal/storage", 7, "what golem keeps for a program: sessions, runs, approvals, journal; list, find, remove, measure"},
-	{"internal/program", 8, "opens a project and connects its parts"},
-	{"internal/job", 9, "snapshots of programs for other machines, their limits there, and their results"},
+	{"internal/records/inventory", 4, "what golem stores for all programs: where, by which version, and how much"},
+	{"internal/work/lint", 4, "mistakes that do not stop golem from reading a program, such as old keys"},
+	{"internal/decide/explain", 4, "explains why a worker may or may not use a file"},
+	{"internal/decide/approval", 4, "approval modes, pending requests, remembered rules, and the text of prompts"},
+	{"internal/decide/taint", 4, "records what a worker has read that is untrusted"},
+	{"internal/work/model", 4, "one interface to a language model"},
+	{"internal/work/model/*", 4, "one directory per model vendor; wire has their HTTP client, models finds them by name"},
+	{"internal/jail/network", 5, "which hosts a session may reach, with which credentials, and when golem asks"},
+	{"internal/work/toolset/*", 5, "the built-in tools, one directory per set"},
+	{"internal/work/instruction", 5, "files with instructions for workers, such as AGENTS.md, and which of them the user trusts"},
+	{"internal/work/calltree", 5, "which worker may call which, and what each may do there"},
+	{"internal/clearance/target", 6, "the repositories that results are pushed to, and the store of staged commits"},
+	{"internal/work/foreigntools", 6, "tools of the programs that worker files name: custom tools and MCP servers"},
+	{"internal/work/session", 6, "sessions of exec, run and mcp: their overlays or copies, files and commands"},
+	{"internal/work/run", 6, "the loop of a run: model, calls, delegation, budgets, resume"},
+	{"internal/records/telemetry", 7, "spans of OpenTelemetry for runs, workers, answers and calls, without their content"},
+	{"internal/work/choice", 7, "the hunks and files that the user chooses among the changes of a session"},
+	{"internal/records/storage", 7, "what golem keeps for a program: sessions, runs, approvals, journal; list, find, remove, measure"},
+	{"internal/work/program", 8, "opens a project and connects its parts"},
+	{"internal/work/job", 9, "snapshots of programs for other machines, their limits there, and their results"},
 	{"internal/hub/node", 10, "does the jobs of a hub on this machine"},
-	{"internal/evaluation", 10, "runs the cases of a program and compares the runs with what the user expects"},
-	{"internal/inbox", 10, "collects what waits for the user, for every front"},
+	{"internal/work/evaluation", 10, "runs the cases of a program and compares the runs with what the user expects"},
+	{"internal/people/inbox", 10, "collects what waits for the user, for every front"},
 	{"internal/front/*", 11, "the ways in: command line, MCP server, browser"},
 	{"cmd/golem", 12, "main"},
 	{"cmd/golem-hub", 12, "main of golem-hub"},
@@ -109,13 +108,13 @@ var layers = []layer{
 // sideways lists the imports within one layer that are allowed.
 var sideways = []struct{ from, to, why string }{
 	{"sandbox/sandboxtest", "sandbox", "a suite imports what it tests"},
-	{"internal/state/statetest", "internal/state", "a suite imports what it tests"},
-	{"internal/overlay", "internal/durable", "one writer replaces all files, also those of an overlay"},
-	{"internal/command", "internal/policy", "the rules are values of policy; command matches them"},
+	{"internal/records/state/statetest", "internal/records/state", "a suite imports what it tests"},
+	{"internal/files/overlay", "internal/files/durable", "one writer replaces all files, also those of an overlay"},
+	{"internal/decide/command", "internal/decide/policy", "the rules are values of policy; command matches them"},
 	{"internal/clearance", "internal/clearance/review", "a staged commit is listed with what to look at first"},
-	{"internal/model/*", "internal/model", "a vendor implements the one interface"},
-	{"internal/model/*", "internal/model/wire", "the vendors share one HTTP client, above all for the handling of keys"},
-	{"internal/model/models", "internal/model/*", "models finds a vendor by name, so it imports all of them"},
+	{"internal/work/model/*", "internal/work/model", "a vendor implements the one interface"},
+	{"internal/work/model/*", "internal/work/model/wire", "the vendors share one HTTP client, above all for the handling of keys"},
+	{"internal/work/model/models", "internal/work/model/*", "models finds a vendor by name, so it imports all of them"},
 }
 
 // public packages can be imported by other modules. Every exported name is documented.
@@ -123,7 +122,7 @@ var public = []string{"sandbox", "sandbox/sandboxtest"}
 
 // pure packages are compiled for the browser and do not import heavy ones.
 var (
-	pure  = []string{"sandbox", "internal/policy", "internal/tool", "internal/toolset/file"}
+	pure  = []string{"sandbox", "internal/decide/policy", "internal/decide/tool", "internal/work/toolset/file"}
 	heavy = []string{"net/http", "os/exec", "text/template"}
 )
 
@@ -138,12 +137,12 @@ type limit struct {
 }
 
 // outer are the packages that may read arguments, environment and clock. They pass them down.
-var outer = []string{"cmd/*", "internal/front/*", "internal/program"}
+var outer = []string{"cmd/*", "internal/front/*", "internal/work/program"}
 
 // imports limits packages by import path.
 var imports = []limit{
-	{names: []string{"os/exec"}, only: []string{"internal/jail", "internal/git", "internal/clipboard", "internal/pager", "internal/editor", "internal/notify", "internal/browser", "internal/keyring", "internal/preset", "internal/testutil"},
-		why: "only jail starts programs, except git (internal/git), clipboard programs (internal/clipboard), the pager (internal/pager), the editor (internal/editor), notify-send (internal/notify), the browser (internal/browser), programs of the user that print a secret (internal/keyring) and package clients (internal/preset)"},
+	{names: []string{"os/exec"}, only: []string{"internal/jail", "internal/clearance/git", "internal/people/clipboard", "internal/people/pager", "internal/people/editor", "internal/people/notify", "internal/people/browser", "internal/records/keyring", "internal/jail/preset", "internal/checks/testutil"},
+		why: "only jail starts programs, except git (internal/clearance/git), clipboard programs (internal/people/clipboard), the pager (internal/people/pager), the editor (internal/people/editor), notify-send (internal/people/notify), the browser (internal/people/browser), programs of the user that print a secret (internal/records/keyring) and package clients (internal/jail/preset)"},
 	{names: heavy, never: append([]string{"sandbox/sandboxtest"}, pure...),
 		why: "these packages are compiled for the browser"},
 	{names: []string{"unsafe"}, only: []string{"internal/jail/*_linux.go"},
@@ -152,7 +151,7 @@ var imports = []limit{
 		why: "it adds 10 MB, so only golem-hub links it"},
 	{names: []string{"C"}, why: "one static binary, no cgo"},
 	{names: []string{"log"}, why: "functions return errors, and the journal records what happened"},
-	{names: []string{"testing"}, only: []string{"sandbox/sandboxtest", "internal/state/statetest", "internal/testutil"}, why: "test code is in test files, or in packages for them"},
+	{names: []string{"testing"}, only: []string{"sandbox/sandboxtest", "internal/records/state/statetest", "internal/checks/testutil"}, why: "test code is in test files, or in packages for them"},
 }
 
 // identifiers limits the use of single identifiers: import path, dot, name.
@@ -161,13 +160,13 @@ var identifiers = []limit{
 		"os.Args", "flag.Parse", "flag.CommandLine",
 		"os.Getenv", "os.LookupEnv", "os.Environ", "os.ExpandEnv", "os.UserHomeDir", "os.UserCacheDir", "os.UserConfigDir",
 		"os.Stdin", "os.Stdout", "os.Stderr", "fmt.Print", "fmt.Printf", "fmt.Println", "os.Exit",
-	}, only: append([]string{"internal/testutil"}, outer...), why: "callers pass arguments, environment and standard streams down"},
-	{names: []string{"time.Now", "time.Since", "time.Until"}, only: append([]string{"sandbox/sandboxtest", "internal/benchtable"}, outer...),
+	}, only: append([]string{"internal/checks/testutil"}, outer...), why: "callers pass arguments, environment and standard streams down"},
+	{names: []string{"time.Now", "time.Since", "time.Until"}, only: append([]string{"sandbox/sandboxtest", "internal/checks/benchtable"}, outer...),
 		why: "callers pass the clock down; only benchmarks read it themselves"},
-	{names: []string{"os.Rename"}, only: []string{"internal/durable"},
+	{names: []string{"os.Rename"}, only: []string{"internal/files/durable"},
 		why: "a rename that replaces something is synced before and after; durable does both"},
 	{names: []string{"sync.Mutex", "sync.RWMutex"},
-		never: []string{"sandbox", "internal/policy", "internal/tool", "internal/worker", "internal/project"},
+		never: []string{"sandbox", "internal/decide/policy", "internal/decide/tool", "internal/work/worker", "internal/work/project"},
 		why:   "these packages are made of values"},
 }
 
@@ -183,8 +182,8 @@ var variables = []limit{
 // goroutines limits go statements, and the calls that hide one.
 var goroutines = limit{
 	only: []string{
-		"sandbox/walk*.go", "sandbox/search*.go", "sandbox/sandboxtest", "internal/state/statetest",
-		"internal/audit", "internal/run", "internal/model", "internal/model/*", "internal/egress", "internal/jail", "internal/transaction", "internal/hub/store", "internal/hub/serve", "internal/hub/node", "internal/terminal", "internal/front/*",
+		"sandbox/walk*.go", "sandbox/search*.go", "sandbox/sandboxtest", "internal/records/state/statetest",
+		"internal/records/audit", "internal/work/run", "internal/work/model", "internal/work/model/*", "internal/jail/egress", "internal/jail", "internal/files/changes", "internal/hub/store", "internal/hub/serve", "internal/hub/node", "internal/people/terminal", "internal/front/*",
 	},
 	why: "a goroutine has an owner that waits for it",
 }
@@ -217,21 +216,21 @@ type exception struct {
 // broad are the types that may have more than maxOperations operations.
 var broad = []exception{
 	{"sandbox.Sandbox", 88, "the public API: one method for each file operation"},
-	{"internal/overlay.Overlay", 59, "lists, applies, undoes and repairs changes"},
-	{"internal/session.Store", 47, "finds sessions, and reviews, undoes and repairs their changes"},
-	{"internal/transaction.Overlays", 41, "the overlays of a session: applies, undoes and repairs their changes"},
+	{"internal/files/overlay.Overlay", 59, "lists, applies, undoes and repairs changes"},
+	{"internal/work/session.Store", 47, "finds sessions, and reviews, undoes and repairs their changes"},
+	{"internal/files/changes.Overlays", 41, "the overlays of a session: applies, undoes and repairs their changes"},
 	{"internal/front/cli.programFlags", 42, "the commands that take the flags of a program"},
-	{"internal/run.conversation", 41, "the loop of one worker: model, calls, summary"},
+	{"internal/work/run.conversation", 41, "the loop of one worker: model, calls, summary"},
 }
 
 // crowded are the packages that may have more than maxExported exported names.
 var crowded = []exception{
 	{"sandbox", 163, "the public API, with the errors and their codes"},
 	{"internal/jail", 142, "the commands, their limits and outputs, and what the kernel supports"},
-	{"internal/tool", 141, "tools, calls, plans, requests, results and their text, and typed arguments"},
-	{"internal/session", 128, "sessions and the changes in them"},
-	{"internal/inbox", 121, "what waits for the user: calls, commits, sessions and jobs of a hub"},
-	{"internal/policy", 115, "grants, effects, rules and limits as values"},
+	{"internal/decide/tool", 141, "tools, calls, plans, requests, results and their text, and typed arguments"},
+	{"internal/work/session", 128, "sessions and the changes in them"},
+	{"internal/people/inbox", 121, "what waits for the user: calls, commits, sessions and jobs of a hub"},
+	{"internal/decide/policy", 115, "grants, effects, rules and limits as values"},
 	{"internal/hub", 107, "the messages between a hub, its nodes and its people"},
 }
 
@@ -239,8 +238,8 @@ var crowded = []exception{
 // files that run backwards: against the best order of the files that can be found. A
 // package that reads from top to bottom has none. The numbers only go down.
 var backward = map[string]int{
-	"internal/approval": 30, "internal/clearance": 27, "internal/clearance/scan": 32, "internal/front/mcp": 26,
-	"internal/project": 26, "internal/toolset/file": 26, "internal/toolset/git": 43, "internal/toolset/shell": 27,
+	"internal/decide/approval": 30, "internal/clearance": 27, "internal/clearance/scan": 32, "internal/front/mcp": 26,
+	"internal/work/project": 26, "internal/work/toolset/file": 26, "internal/work/toolset/git": 43, "internal/work/toolset/shell": 27,
 }
 
 // maxBackward is the share for packages that backward does not name.

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/internal/clearance/git"
 	"github.com/golem-forge/golem/sandbox"
 )
 

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golem-forge/golem/internal/benchtable"
+	"github.com/golem-forge/golem/internal/checks/benchtable"
 	"github.com/golem-forge/golem/internal/clearance"
-	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/internal/clearance/git"
 )
 
 // BenchmarkTable compares the cost of showing a staged commit with the cost of git's own

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/clearance"
-	"github.com/golem-forge/golem/internal/git"
-	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/clearance/git"
+	"github.com/golem-forge/golem/internal/records/state"
 	"github.com/golem-forge/golem/sandbox"
 )
 

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/clearance/git"
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/clearance/scan"
-	"github.com/golem-forge/golem/internal/git"
-	"github.com/golem-forge/golem/internal/patch"
+	"github.com/golem-forge/golem/internal/files/patch"
 )
 
 // maxShown limits how much of a file is compared.

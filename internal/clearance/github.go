@@ -13,7 +13,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/internal/clearance/git"
 	"github.com/golem-forge/golem/sandbox"
 )
 

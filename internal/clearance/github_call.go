@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/internal/clearance/git"
 	"github.com/golem-forge/golem/sandbox"
 )
 

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/clearance"
-	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/internal/clearance/git"
 )
 
 const hubToken = "canary-token-4711"

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/golem-forge/golem/internal/clearance"
-	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/internal/clearance/git"
 	"github.com/golem-forge/golem/sandbox"
 )
 

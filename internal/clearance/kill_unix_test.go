@@ -16,9 +16,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golem-forge/golem/internal/checks/testutil"
 	"github.com/golem-forge/golem/internal/clearance"
-	"github.com/golem-forge/golem/internal/git"
-	"github.com/golem-forge/golem/internal/testutil"
+	"github.com/golem-forge/golem/internal/clearance/git"
 	"github.com/golem-forge/golem/sandbox"
 )
 

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golem-forge/golem/internal/checks/testutil"
 	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/clearance/git"
 	"github.com/golem-forge/golem/internal/clearance/scan"
-	"github.com/golem-forge/golem/internal/git"
-	"github.com/golem-forge/golem/internal/testutil"
 )
 
 // TestManyFiles checks that the time to stage and push grows with the number of files and

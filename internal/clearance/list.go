@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/git"
-	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/clearance/git"
+	"github.com/golem-forge/golem/internal/records/state"
 	"github.com/golem-forge/golem/sandbox"
 )
 

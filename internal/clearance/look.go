@@ -11,9 +11,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/clearance/git"
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/clearance/scan"
-	"github.com/golem-forge/golem/internal/git"
 )
 
 // maxTexts limits how much text of a commit is kept to be shown. Files beyond it are

@@ -5,7 +5,7 @@ package clearance_test
 import (
 	"testing"
 
-	"github.com/golem-forge/golem/internal/testutil"
+	"github.com/golem-forge/golem/internal/checks/testutil"
 )
 
 // TestOrdinaryUser runs tests of pushes as a user other than root.

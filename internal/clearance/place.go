@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/internal/clearance/git"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -88,7 +88,7 @@ func (d *Desk) onDisk(ctx context.Context, t Target, path string, work bool) (pl
 	if err == nil && t.Hooks {
 		at.RunHooks(d.proof)
 	}
-	return folder{at, work}, err
+	return localTarget{at, work}, err
 }
 
 // Repository returns the repository at a path of an address, as git finds it: the one of
@@ -102,19 +102,19 @@ func Repository(path string) string {
 	return path
 }
 
-// A folder is a target on this machine.
-type folder struct {
+// A localTarget is a target on this machine.
+type localTarget struct {
 	*git.Target
 	work bool // it has a work tree
 }
 
-func (f folder) objects() string { return f.Objects() }
+func (f localTarget) objects() string { return f.Objects() }
 
-func (f folder) branch(ctx context.Context, name string) (git.Hash, error) {
+func (f localTarget) branch(ctx context.Context, name string) (git.Hash, error) {
 	return f.Branch(ctx, name)
 }
 
-func (f folder) push(ctx context.Context, c *StagedCommit) error {
+func (f localTarget) push(ctx context.Context, c *StagedCommit) error {
 	if err := f.Take(ctx, c.parent(), c.Commit); err != nil {
 		return err
 	}
@@ -132,14 +132,14 @@ func (f folder) push(ctx context.Context, c *StagedCommit) error {
 }
 
 // ready returns the error with which a push would be refused.
-func (f folder) ready(ctx context.Context, c *StagedCommit) error {
+func (f localTarget) ready(ctx context.Context, c *StagedCommit) error {
 	if f.work && c.From == "" {
 		return f.Ready(ctx, c.Branch, c.Base, c.changes())
 	}
 	return f.Free(c.Branch)
 }
 
-func (f folder) settle(ctx context.Context, c *StagedCommit) (bool, error) {
+func (f localTarget) settle(ctx context.Context, c *StagedCommit) (bool, error) {
 	made, err := f.Reached(ctx, c.Branch, c.Commit)
 	if err == nil && f.work {
 		err = f.Resume(ctx, c.Branch, c.Commit, c.changes())
@@ -147,7 +147,7 @@ func (f folder) settle(ctx context.Context, c *StagedCommit) (bool, error) {
 	return made, err
 }
 
-func (f folder) refresh(context.Context, string) error { return nil } // it is read directly
+func (f localTarget) refresh(context.Context, string) error { return nil } // it is read directly
 
 // A network is a target that git reaches over the network.
 type network struct{ *git.Remote }

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/git"
-	"github.com/golem-forge/golem/internal/merge"
+	"github.com/golem-forge/golem/internal/clearance/git"
+	"github.com/golem-forge/golem/internal/files/patch"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -232,5 +232,5 @@ func (b *BranchFiles) NewReader(ctx context.Context) (*git.Reader, error) {
 // Merge merges two versions of a text with a common base. If they conflict, the result
 // has both between markers, and clean is false.
 func Merge(base, ours, theirs string) (text string, clean bool) {
-	return merge.Texts(base, ours, theirs, merge.Marks{Ours: "ours", Base: "base", Theirs: "theirs"})
+	return patch.Merge(base, ours, theirs, patch.Marks{Ours: "ours", Base: "base", Theirs: "theirs"})
 }

@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/git"
-	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/clearance/git"
+	"github.com/golem-forge/golem/internal/records/state"
 )
 
 // maxRemembered limits how many files of a branch are remembered.

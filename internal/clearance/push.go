@@ -82,7 +82,7 @@ func (d *Desk) Ready(ctx context.Context, c *StagedCommit) error {
 	if err != nil {
 		return err
 	}
-	on, here := at.(folder)
+	on, here := at.(localTarget)
 	if !here {
 		return nil
 	}
@@ -98,7 +98,7 @@ func (d *Desk) Hooks(ctx context.Context, c *StagedCommit) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	on, here := at.(folder)
+	on, here := at.(localTarget)
 	if !here {
 		return nil, nil
 	}

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/internal/clearance/git"
 )
 
 // TestPushOverSSH pushes to a remote by ssh. A program in the place of ssh runs the other

@@ -9,12 +9,12 @@ import (
 	"testing"
 
 	"github.com/golem-forge/golem/internal/clearance"
-	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/internal/clearance/git"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // TestThreats checks the threats to what is staged and pushed, by their IDs. The threats
-// of trees that make git run commands, G01 to G18, are in internal/git. G47 is in
+// of trees that make git run commands, G01 to G18, are in internal/clearance/git. G47 is in
 // TestKill and the tests after it.
 func TestThreats(t *testing.T) {
 	for _, test := range []struct {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/internal/clearance/git"
 )
 
 // grace is the minimum age of leftovers of killed processes before they are removed.

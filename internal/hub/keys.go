@@ -12,7 +12,7 @@ import (
 
 	"github.com/nats-io/nkeys"
 
-	"github.com/golem-forge/golem/internal/durable"
+	"github.com/golem-forge/golem/internal/files/durable"
 )
 
 // A Role says what the holder of a key may do.

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/golem-forge/golem/internal/claim"
+	"github.com/golem-forge/golem/internal/files/claim"
 )
 
 // How a command gets a terminal. The cell leads a session and owns the terminal, as a

@@ -19,8 +19,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -153,8 +153,8 @@ func TestB4NoHostPathIsReadable(t *testing.T) {
 		self, err := os.Executable()
 		check(t, err)
 		texts := []string{"hostproject", "hoststate", "hosthome", "hostlayers", "hostbin", "hostsocket", "hostabstract", top, filepath.Dir(self)}
-		over := transaction.Directory{Host: sandbox.Host(project), Target: "/"}
-		kept := func(t *testing.T, p *jail.Policy, k *transaction.Overlays, err error) {
+		over := changes.Directory{Host: sandbox.Host(project), Target: "/"}
+		kept := func(t *testing.T, p *jail.Policy, k *changes.Overlays, err error) {
 			check(t, err)
 			t.Cleanup(func() { k.Close() })
 			f, err := k.OpenDirectory(over)
@@ -176,14 +176,14 @@ func TestB4NoHostPathIsReadable(t *testing.T) {
 					{Source: sandbox.Host(project + "/sub/deep"), Target: jail.Work + "/sub/deep"}}
 			},
 			"rw in a transaction": func(t *testing.T, p *jail.Policy) {
-				p.Mounts, p.Recorder = []jail.Mount{{Source: sandbox.Host(project), Target: jail.Work, Write: true}}, transaction.Recorder{Dir: sandbox.Host(state + "/hostlayers")}
+				p.Mounts, p.Recorder = []jail.Mount{{Source: sandbox.Host(project), Target: jail.Work, Write: true}}, changes.Recorder{Dir: sandbox.Host(state + "/hostlayers")}
 			},
 			"overlay": func(t *testing.T, p *jail.Policy) {
-				k, err := transaction.Open(sandbox.Host(t.TempDir()+"/hoststate"), []transaction.Directory{over}, p.Network)
+				k, err := changes.Open(sandbox.Host(t.TempDir()+"/hoststate"), []changes.Directory{over}, p.Network)
 				kept(t, p, k, err)
 			},
 			"copy": func(t *testing.T, p *jail.Policy) {
-				k, _, err := transaction.OpenCopies(sandbox.Host(t.TempDir()+"/hoststate"), []transaction.Directory{over}, transaction.CopyOptions{})
+				k, _, err := changes.OpenCopies(sandbox.Host(t.TempDir()+"/hoststate"), []changes.Directory{over}, changes.CopyOptions{})
 				kept(t, p, k, err)
 			},
 		}
@@ -223,7 +223,7 @@ func search(t *testing.T, s *jail.Session, texts []string) {
 	t.Helper()
 	c := probeCommand("search")
 	c.Input = []byte(strings.Join(texts, "\n"))
-	r, err := transaction.Finish(s.Run(context.Background(), c))
+	r, err := changes.Finish(s.Run(context.Background(), c))
 	judgeSearch(t, "a command", string(r.Stdout.Head)+string(r.Stderr.Head), err)
 }
 
@@ -247,7 +247,7 @@ func searchBeside(t *testing.T, s *jail.Session, texts []string) {
 		data, _ := io.ReadAll(out)
 		said <- string(data)
 	}()
-	_, err = transaction.Finish(s.Attach(context.Background(), c, jail.Attached{Stdin: in, Stdout: to, Terminal: term}))
+	_, err = changes.Finish(s.Attach(context.Background(), c, jail.Attached{Stdin: in, Stdout: to, Terminal: term}))
 	in.Close()
 	to.Close()
 	judgeSearch(t, "a command at a terminal", <-said, err)

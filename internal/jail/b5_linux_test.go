@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -93,7 +93,7 @@ func tryHeld(t *testing.T, m mode, swap func(*testing.T, string) string, access 
 		}
 		p := jail.Policy{Mounts: list, Least: m.level()}
 		if layered {
-			p.Recorder = transaction.Recorder{Dir: sandbox.Host(t.TempDir())}
+			p.Recorder = changes.Recorder{Dir: sandbox.Host(t.TempDir())}
 		}
 		s, err := jail.Start(p, time.Now)
 		if err == nil {
@@ -107,9 +107,9 @@ func tryHeld(t *testing.T, m mode, swap func(*testing.T, string) string, access 
 	}
 	try := func(what string, s *jail.Session, err error) (worked bool) {
 		t.Helper()
-		var r transaction.Result
+		var r changes.Result
 		if err == nil {
-			r, err = transaction.Finish(s.Run(context.Background(), jail.Shell(line)))
+			r, err = changes.Finish(s.Run(context.Background(), jail.Shell(line)))
 		}
 		if err == nil && r.Changed != nil {
 			_, err = r.Changed.Apply(nil)
@@ -175,7 +175,7 @@ func TestB5SwapDuringCommand(t *testing.T) {
 					check(t, err)
 					p := jail.Policy{Mounts: list, Least: m.level()}
 					if layered {
-						p.Recorder = transaction.Recorder{Dir: sandbox.Host(t.TempDir())}
+						p.Recorder = changes.Recorder{Dir: sandbox.Host(t.TempDir())}
 					}
 					s, err := jail.Start(p, time.Now)
 					check(t, err)
@@ -185,9 +185,9 @@ func TestB5SwapDuringCommand(t *testing.T) {
 					wait, give, err := os.Pipe()
 					check(t, err)
 					defer wait.Close()
-					done := make(chan transaction.Result, 1)
+					done := make(chan changes.Result, 1)
 					go func() {
-						r, err := transaction.Finish(s.Attach(context.Background(), jail.Shell("echo begun; read line; echo made > made"), jail.Attached{Stdin: wait, Stdout: begun}))
+						r, err := changes.Finish(s.Attach(context.Background(), jail.Shell("echo begun; read line; echo made > made"), jail.Attached{Stdin: wait, Stdout: begun}))
 						if layered != (err != nil) || layered && !strings.Contains(err.Error(), "replaced by another one meanwhile") {
 							t.Errorf("got %v", err)
 						}

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golem-forge/golem/internal/benchtable"
+	"github.com/golem-forge/golem/internal/checks/benchtable"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/sandbox"
 )

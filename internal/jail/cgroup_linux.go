@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/golem-forge/golem/internal/claim"
+	"github.com/golem-forge/golem/internal/files/claim"
 )
 
 // groups are the control groups of a session. The commands of each cell have their own,

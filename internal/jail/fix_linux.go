@@ -3,7 +3,7 @@ package jail
 import (
 	"os"
 
-	"github.com/golem-forge/golem/internal/durable"
+	"github.com/golem-forge/golem/internal/files/durable"
 	"github.com/golem-forge/golem/sandbox"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/internal/files/overlay"
 )
 
 // The directories of a policy are mounted anew for every command. The kernel caches what

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golem-forge/golem/internal/transaction"
+	"github.com/golem-forge/golem/internal/files/changes"
 )
 
 // TestMain also runs the test program as a helper of golem, and as a probe in the jail.
@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(forgets) != "" {
 		forgetChild()
 	}
-	if code, is := transaction.Child(os.Args[1:], os.Stderr); is {
+	if code, is := changes.Child(os.Args[1:], os.Stderr); is {
 		os.Exit(code)
 	}
 	if probe(os.Args[1:]) {

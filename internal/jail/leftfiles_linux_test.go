@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/transaction"
 )
 
 // A leftFile is something that a command leaves for the host, as in threats.md.
@@ -140,7 +140,7 @@ func TestLeftFiles(t *testing.T) {
 		g.exact = describeDir(t, g.work, true)
 		outside := describeDir(t, host+"/outside", true)
 		for _, l := range leftFiles() {
-			r, err := transaction.Finish(s.Run(context.Background(), jail.Shell("umask 022\n"+l.line)))
+			r, err := changes.Finish(s.Run(context.Background(), jail.Shell("umask 022\n"+l.line)))
 			if err != nil || r.Changed == nil {
 				t.Fatalf("%s: %v, %s", l.name, err, r.Stderr.Head)
 			}

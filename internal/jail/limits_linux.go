@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/golem-forge/golem/internal/claim"
+	"github.com/golem-forge/golem/internal/files/claim"
 )
 
 // How limits are enforced. The cell sets the limits for open files, file size and the

@@ -14,10 +14,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/golem-forge/golem/internal/checks/testutil"
+	"github.com/golem-forge/golem/internal/files/changes"
+	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/overlay"
-	"github.com/golem-forge/golem/internal/testutil"
-	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -185,17 +185,17 @@ func pythonCommand(program string, args ...string) jail.Command {
 }
 
 // keptOverlay makes a session with an overlay of a directory the directories of a policy.
-func keptOverlay(t *testing.T, p *jail.Policy, work, state string) *transaction.Overlays {
+func keptOverlay(t *testing.T, p *jail.Policy, work, state string) *changes.Overlays {
 	t.Helper()
-	over := transaction.Directory{Host: sandbox.Host(work), Target: "/"}
-	k, err := transaction.Open(sandbox.Host(state), []transaction.Directory{over}, p.Network)
+	over := changes.Directory{Host: sandbox.Host(work), Target: "/"}
+	k, err := changes.Open(sandbox.Host(state), []changes.Directory{over}, p.Network)
 	check(t, err)
 	t.Cleanup(func() { k.Close() })
 	useOverlays(t, p, k, over)
 	return k
 }
 
-func useOverlays(t *testing.T, p *jail.Policy, k *transaction.Overlays, over transaction.Directory) {
+func useOverlays(t *testing.T, p *jail.Policy, k *changes.Overlays, over changes.Directory) {
 	t.Helper()
 	f, err := k.OpenDirectory(over)
 	check(t, err)
@@ -223,16 +223,16 @@ var renameKinds = map[string]func(t *testing.T, p *jail.Policy, work string){
 	},
 	"transaction": func(t *testing.T, p *jail.Policy, work string) {
 		p.Mounts = []jail.Mount{{Source: sandbox.Host(work), Target: jail.Work, Write: true}}
-		p.Recorder = transaction.Recorder{Dir: sandbox.Host(openTempDir(t))}
+		p.Recorder = changes.Recorder{Dir: sandbox.Host(openTempDir(t))}
 	},
 	"transaction with the network": func(t *testing.T, p *jail.Policy, work string) {
 		p.Mounts, p.Network = []jail.Mount{{Source: sandbox.Host(work), Target: jail.Work, Write: true}}, true
-		p.Recorder = transaction.Recorder{Dir: sandbox.Host(openTempDir(t))}
+		p.Recorder = changes.Recorder{Dir: sandbox.Host(openTempDir(t))}
 	},
 	"overlay": func(t *testing.T, p *jail.Policy, work string) { keptOverlay(t, p, work, openTempDir(t)) },
 	"copy": func(t *testing.T, p *jail.Policy, work string) {
-		over := transaction.Directory{Host: sandbox.Host(work), Target: "/"}
-		k, _, err := transaction.OpenCopies(sandbox.Host(openTempDir(t)), []transaction.Directory{over}, transaction.CopyOptions{})
+		over := changes.Directory{Host: sandbox.Host(work), Target: "/"}
+		k, _, err := changes.OpenCopies(sandbox.Host(openTempDir(t)), []changes.Directory{over}, changes.CopyOptions{})
 		check(t, err)
 		t.Cleanup(func() { k.Close() })
 		useOverlays(t, p, k, over)
@@ -255,7 +255,7 @@ func TestRenameDirectory(t *testing.T) {
 				s, err := jail.Start(p, time.Now)
 				check(t, err)
 				defer s.Close()
-				r, err := transaction.Finish(s.Run(context.Background(), pythonCommand(renameProgram)))
+				r, err := changes.Finish(s.Run(context.Background(), pythonCommand(renameProgram)))
 				check(t, err)
 				got, want := withoutTimes(string(r.Stdout.Head)+string(r.Stderr.Head)), want
 				if name == "copy" { // it lacks attributes and the times of symlinks
@@ -289,7 +289,7 @@ func TestRenameDirectoryRefused(t *testing.T) {
 			sh(t, dir, "mkdir -p a/hidden a/b/fixed plain/x; echo 1 > a/hidden/secret; echo 2 > a/b/fixed/f; echo 3 > plain/x/y")
 		}
 		layers := t.TempDir()
-		s, err := jail.Start(jail.Policy{Least: jail.Namespaces, Recorder: transaction.Recorder{Dir: sandbox.Host(layers)}, Mounts: []jail.Mount{
+		s, err := jail.Start(jail.Policy{Least: jail.Namespaces, Recorder: changes.Recorder{Dir: sandbox.Host(layers)}, Mounts: []jail.Mount{
 			{Source: sandbox.Host(work), Target: jail.Work, Write: true},
 			{Target: jail.Work + "/a/hidden"},
 			{Source: sandbox.Host(work + "/a/b/fixed"), Target: jail.Work + "/a/b/fixed"},
@@ -299,7 +299,7 @@ func TestRenameDirectoryRefused(t *testing.T) {
 		defer s.Close()
 		run := func(program string) string {
 			t.Helper()
-			r, err := transaction.Finish(s.Run(context.Background(), pythonCommand(renamePrelude+program)))
+			r, err := changes.Finish(s.Run(context.Background(), pythonCommand(renamePrelude+program)))
 			check(t, err)
 			if r.Changed != nil {
 				check(t, r.Changed.Discard())
@@ -480,7 +480,7 @@ func TestRenameDirectoryFullDisk(t *testing.T) {
 		check(t, err)
 		r, err := s.Run(context.Background(), jail.Shell("true"))
 		check(t, err)
-		_, err = transaction.Finish(r, nil)
+		_, err = changes.Finish(r, nil)
 		check(t, err)
 		d.leave(left[0], left[1])
 		r, err = s.Run(context.Background(), pythonCommand(renamePrelude+isWhole+`

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/internal/files/overlay"
 )
 
 // MountOverlay mounts the overlay of a session in the mount namespace of this process, and

@@ -3,8 +3,8 @@ package jail_test
 import (
 	"testing"
 
+	"github.com/golem-forge/golem/internal/checks/testutil"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/testutil"
 )
 
 // TestPackagedProfile compares the profile in packages with the one that golem doctor --fix writes.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	tests "github.com/golem-forge/golem/internal/testutil"
+	tests "github.com/golem-forge/golem/internal/checks/testutil"
 )
 
 // formatPlan returns a plan as text, a step a line.

@@ -1,6 +1,6 @@
 package jail
 
-// A Recorder makes the overlays that commands write to. Package transaction has one.
+// A Recorder makes the overlays that commands write to. Package changes has one.
 type Recorder interface {
 	// Prepare makes a place for the changes of one command in each of the mounts for which
 	// NeedsOverlay reports true. No two calls of a session have the same number. The helper
@@ -20,7 +20,7 @@ type Record interface {
 }
 
 // Overlays are the directories that a session works in. They last longer than a command. The
-// implementation is in package transaction.
+// implementation is in package changes.
 type Overlays interface {
 	// Mounted reports whether commands see some of them through mounts of the helper.
 	Mounted() bool

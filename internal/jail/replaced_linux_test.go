@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -26,13 +26,13 @@ func TestReplacedFiles(t *testing.T) {
 		for _, p := range []jail.Policy{
 			{Mounts: []jail.Mount{{Source: sandbox.Host(project), Target: jail.Work}}},
 			{Mounts: []jail.Mount{{Source: sandbox.Host(project), Target: jail.Work, Write: true}}},
-			{Mounts: []jail.Mount{{Source: sandbox.Host(project), Target: jail.Work, Write: true}}, Recorder: transaction.Recorder{Dir: sandbox.Host(layers)}},
+			{Mounts: []jail.Mount{{Source: sandbox.Host(project), Target: jail.Work, Write: true}}, Recorder: changes.Recorder{Dir: sandbox.Host(layers)}},
 		} {
 			p.Replaced, p.Least = replaced, jail.Namespaces
 			s, err := jail.Start(p, time.Now)
 			check(t, err)
 			for range 2 { // the mounts of the second command are made while the first runs
-				r, err := transaction.Finish(s.Run(context.Background(), jail.Shell(`cat file; (echo x >file) || echo refused; rm -f file; mv file a; cat file; ls dir/file; ls gone; grep -c other /etc/passwd`)))
+				r, err := changes.Finish(s.Run(context.Background(), jail.Shell(`cat file; (echo x >file) || echo refused; rm -f file; mv file a; cat file; ls dir/file; ls gone; grep -c other /etc/passwd`)))
 				check(t, err)
 				want := "other\nrefused\nother\n0\n"
 				if got := string(r.Stdout.Head); got != want {

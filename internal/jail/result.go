@@ -70,7 +70,7 @@ type Result struct {
 	Limits Limits // the limits that held; the command may have had less time
 
 	// Record holds its changes. It is nil if the command wrote directories of the host.
-	// The caller discards it, or hands it to package transaction.
+	// The caller discards it, or hands it to package changes.
 	Record Record
 
 	Left *Left // the state of the shell, if Tells was set and the shell reported it

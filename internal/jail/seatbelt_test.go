@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	tests "github.com/golem-forge/golem/internal/testutil"
+	tests "github.com/golem-forge/golem/internal/checks/testutil"
 	"github.com/golem-forge/golem/sandbox"
 )
 

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -106,7 +106,7 @@ func TestServiceSees(t *testing.T) {
 			dir, home := t.TempDir(), t.TempDir()
 			policy := jail.Policy{Mounts: []jail.Mount{{Source: sandbox.Host(dir), Target: jail.Work, Write: true}}, Home: sandbox.Host(home)}
 			if layered {
-				policy.Recorder = transaction.Recorder{Dir: sandbox.Host(t.TempDir())}
+				policy.Recorder = changes.Recorder{Dir: sandbox.Host(t.TempDir())}
 			}
 			check(t, os.WriteFile(filepath.Join(dir, "a"), []byte("first\n"), 0o666))
 			s, err := jail.Start(policy, time.Now)
@@ -118,7 +118,7 @@ func TestServiceSees(t *testing.T) {
 			check(t, os.WriteFile(filepath.Join(dir, "new"), []byte("second\n"), 0o666))
 			check(t, os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, "a")))
 			waitForOutput(t, v, "first\nsecond\n")
-			r, err := transaction.Finish(s.Run(context.Background(), jail.Shell("echo y >b && cat b")))
+			r, err := changes.Finish(s.Run(context.Background(), jail.Shell("echo y >b && cat b")))
 			if err != nil || string(r.Stdout.Head) != "y\n" {
 				t.Errorf("a command while the service runs: %+v, %v", r, err)
 			}

@@ -14,8 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -113,8 +113,8 @@ func judge(t *testing.T, what, out string, want ...string) {
 // socketKinds are the policies under which commands have Unix sockets, by how they see
 // the directory of a project.
 func socketKinds(project string) map[string]func(*testing.T, *jail.Policy) {
-	over := transaction.Directory{Host: sandbox.Host(project), Target: "/"}
-	kept := func(t *testing.T, p *jail.Policy, k *transaction.Overlays, err error) {
+	over := changes.Directory{Host: sandbox.Host(project), Target: "/"}
+	kept := func(t *testing.T, p *jail.Policy, k *changes.Overlays, err error) {
 		check(t, err)
 		t.Cleanup(func() { k.Close() })
 		p.Mounts, p.Overlays, p.Sole = keptMounts(t, k, over), k, true
@@ -124,21 +124,21 @@ func socketKinds(project string) map[string]func(*testing.T, *jail.Policy) {
 			p.Mounts = []jail.Mount{{Source: sandbox.Host(project), Target: jail.Work}}
 		},
 		"transaction": func(t *testing.T, p *jail.Policy) {
-			p.Mounts, p.Recorder = []jail.Mount{{Source: sandbox.Host(project), Target: jail.Work, Write: true}}, transaction.Recorder{Dir: sandbox.Host(t.TempDir())}
+			p.Mounts, p.Recorder = []jail.Mount{{Source: sandbox.Host(project), Target: jail.Work, Write: true}}, changes.Recorder{Dir: sandbox.Host(t.TempDir())}
 		},
 		"overlay": func(t *testing.T, p *jail.Policy) {
-			k, err := transaction.Open(sandbox.Host(t.TempDir()), []transaction.Directory{over}, p.Network)
+			k, err := changes.Open(sandbox.Host(t.TempDir()), []changes.Directory{over}, p.Network)
 			kept(t, p, k, err)
 		},
 		"copy": func(t *testing.T, p *jail.Policy) {
-			k, _, err := transaction.OpenCopies(sandbox.Host(t.TempDir()), []transaction.Directory{over}, transaction.CopyOptions{})
+			k, _, err := changes.OpenCopies(sandbox.Host(t.TempDir()), []changes.Directory{over}, changes.CopyOptions{})
 			kept(t, p, k, err)
 		},
 	}
 }
 
 // keptMounts returns the mounts of commands over a directory that a session keeps.
-func keptMounts(t *testing.T, k *transaction.Overlays, over transaction.Directory) []jail.Mount {
+func keptMounts(t *testing.T, k *changes.Overlays, over changes.Directory) []jail.Mount {
 	t.Helper()
 	f, err := k.OpenDirectory(over)
 	check(t, err)
@@ -168,7 +168,7 @@ func converse(t *testing.T, s *jail.Session, c jail.Command) *conversation {
 	check(t, err)
 	v := &conversation{t, in, bufio.NewReader(out), make(chan error, 1)}
 	go func() {
-		_, err := transaction.Finish(s.Attach(context.Background(), c, jail.Attached{Stdin: theirs, Stdout: to, Stderr: to}))
+		_, err := changes.Finish(s.Attach(context.Background(), c, jail.Attached{Stdin: theirs, Stdout: to, Stderr: to}))
 		theirs.Close()
 		to.Close()
 		v.done <- err
@@ -260,7 +260,7 @@ func TestUnixSocketOfTheHost(t *testing.T) {
 						}
 					}
 					v.end()
-					r, err := transaction.Finish(s.Run(context.Background(), probeCommand("names", append(three(jail.Work+"/after"), jail.Work+"/renamed", jail.Work+"/linked")...)))
+					r, err := changes.Finish(s.Run(context.Background(), probeCommand("names", append(three(jail.Work+"/after"), jail.Work+"/renamed", jail.Work+"/linked")...)))
 					check(t, err)
 					judge(t, "the next command", string(r.Stdout.Head), unheard...)
 					e.checkHeard(t, "")
@@ -268,7 +268,7 @@ func TestUnixSocketOfTheHost(t *testing.T) {
 					if kind != "read-only" {
 						own = append(own, jail.Work+"/own")
 					}
-					r, err = transaction.Finish(s.Run(context.Background(), probeCommand("meet", own...)))
+					r, err = changes.Finish(s.Run(context.Background(), probeCommand("meet", own...)))
 					check(t, err)
 					if r.NoSockets != "" {
 						t.Errorf("no sockets: %s", r.NoSockets)
@@ -353,8 +353,8 @@ func TestUnixSocketOfAnotherWorker(t *testing.T) {
 		tools := jail.Mount{Source: sandbox.Host(bin), Target: "/probe"}
 		for _, sole := range []bool{false, true} {
 			t.Run(fmt.Sprintf("sole %t", sole), func(t *testing.T) {
-				over := transaction.Directory{Host: sandbox.Host(t.TempDir()), Target: "/"}
-				k, err := transaction.Open(sandbox.Host(t.TempDir()), []transaction.Directory{over}, false)
+				over := changes.Directory{Host: sandbox.Host(t.TempDir()), Target: "/"}
+				k, err := changes.Open(sandbox.Host(t.TempDir()), []changes.Directory{over}, false)
 				check(t, err)
 				defer k.Close()
 				mounts := append(keptMounts(t, k, over), tools)

@@ -11,9 +11,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/golem-forge/golem/internal/checks/testutil"
+	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/testutil"
-	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -71,7 +71,7 @@ func TestSurvivesFullDisk(t *testing.T) {
 				g.checkRestored(when)
 			} else {
 				landed++
-				last, err := transaction.Last(sandbox.Host(g.layers))
+				last, err := changes.Last(sandbox.Host(g.layers))
 				check(t, err)
 				both.leave(min(left[0], room%3), min(left[1], room%3))
 				clash, err := last.Undo(nil)
@@ -96,7 +96,7 @@ func TestSurvivesFullDisk(t *testing.T) {
 	// A command that fills the disk itself.
 	both.leave(64, plenty)
 	s := g.session()
-	r, err := transaction.Finish(s.Run(context.Background(), jail.Shell("head -c 10m /dev/zero > t/0; echo more > t/1; echo $?")))
+	r, err := changes.Finish(s.Run(context.Background(), jail.Shell("head -c 10m /dev/zero > t/0; echo more > t/1; echo $?")))
 	if err == nil && !strings.Contains(string(r.Stderr.Head), "No space left") {
 		t.Errorf("printed %s, %s", r.Stdout.Head, r.Stderr.Head)
 	}

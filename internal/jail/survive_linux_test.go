@@ -16,9 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/golem-forge/golem/internal/checks/testutil"
+	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/testutil"
-	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -104,13 +104,13 @@ func (g *ground) session() *jail.Session {
 }
 
 func sessionOver(work, layers string) (*jail.Session, error) {
-	return jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: sandbox.Host(work), Target: jail.Work, Write: true}}, Recorder: transaction.Recorder{Dir: sandbox.Host(layers)}, Least: jail.Namespaces}, time.Now)
+	return jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: sandbox.Host(work), Target: jail.Work, Write: true}}, Recorder: changes.Recorder{Dir: sandbox.Host(layers)}, Least: jail.Namespaces}, time.Now)
 }
 
 // runCommand runs the command.
-func (g *ground) runCommand(s *jail.Session) *transaction.Transaction {
+func (g *ground) runCommand(s *jail.Session) *changes.Transaction {
 	g.t.Helper()
-	r, err := transaction.Finish(s.Run(context.Background(), jail.Shell(g.line)))
+	r, err := changes.Finish(s.Run(context.Background(), jail.Shell(g.line)))
 	if err != nil || r.Changed == nil || r.Code != 0 || len(r.Changed.Clash) > 0 {
 		g.t.Fatalf("%+v, %v", r, err)
 	}
@@ -120,7 +120,7 @@ func (g *ground) runCommand(s *jail.Session) *transaction.Transaction {
 // recover does the recovery of the next golem.
 func (g *ground) recover() {
 	g.t.Helper()
-	if _, err := transaction.Recover(sandbox.Host(g.layers)); err != nil {
+	if _, err := changes.Recover(sandbox.Host(g.layers)); err != nil {
 		g.t.Fatal(err)
 	}
 }
@@ -162,7 +162,7 @@ func listDifferences(got, was, becomes string) string {
 // undo undoes the applied changes, and checks that everything is as before.
 func (g *ground) undo(when string) {
 	g.t.Helper()
-	last, err := transaction.Last(sandbox.Host(g.layers))
+	last, err := changes.Last(sandbox.Host(g.layers))
 	if err != nil {
 		g.t.Fatalf("%s: undo: %v", when, err)
 	}
@@ -251,7 +251,7 @@ func TestLander(t *testing.T) {
 		if err != nil {
 			fail(err)
 		}
-		r, err := transaction.Finish(s.Run(context.Background(), jail.Shell(line)))
+		r, err := changes.Finish(s.Run(context.Background(), jail.Shell(line)))
 		if err != nil {
 			fail(err)
 		}
@@ -260,7 +260,7 @@ func TestLander(t *testing.T) {
 			fail(fmt.Sprint(clash, err))
 		}
 	case "undo":
-		last, err := transaction.Last(sandbox.Host(layers))
+		last, err := changes.Last(sandbox.Host(layers))
 		if err != nil {
 			fail(err)
 		}
@@ -270,7 +270,7 @@ func TestLander(t *testing.T) {
 		}
 	case "recover":
 		wait()
-		if _, err := transaction.Recover(sandbox.Host(layers)); err != nil {
+		if _, err := changes.Recover(sandbox.Host(layers)); err != nil {
 			fail(err)
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -35,7 +35,7 @@ func TestSurvivesOthers(t *testing.T) {
 			}
 			l.Process.Kill()
 			l.end()
-			r, err := transaction.Finish(s.Run(context.Background(), jail.Shell("echo other > other")))
+			r, err := changes.Finish(s.Run(context.Background(), jail.Shell("echo other > other")))
 			check(t, err)
 			if clash, err := r.Changed.Apply(nil); err != nil || clash != nil {
 				t.Fatal(clash, err)
@@ -71,9 +71,9 @@ func TestSurvivesEditors(t *testing.T) {
 	}
 	s := g.session()
 	defer s.Close()
-	run := func(line string) *transaction.Transaction {
+	run := func(line string) *changes.Transaction {
 		t.Helper()
-		r, err := transaction.Finish(s.Run(context.Background(), jail.Shell(line)))
+		r, err := changes.Finish(s.Run(context.Background(), jail.Shell(line)))
 		if err != nil || r.Changed == nil {
 			t.Fatalf("%v, %s", err, r.Stderr.Head)
 		}
@@ -163,7 +163,7 @@ func TestManyNames(t *testing.T) {
 	defer s.Close()
 	const names = 4500
 	long := strings.Repeat("n", 240)
-	r, err := transaction.Finish(s.Run(context.Background(), jail.Shell(fmt.Sprintf("for i in $(seq %d); do : > %s$i; done; mkdir d; : > d/left; : > d/f", names, long))))
+	r, err := changes.Finish(s.Run(context.Background(), jail.Shell(fmt.Sprintf("for i in $(seq %d); do : > %s$i; done; mkdir d; : > d/left; : > d/f", names, long))))
 	check(t, err)
 	dropped, all := []string{"/d/left"}, fmt.Sprintf("seq -f %s%%.0f %d | xargs ", long, names)
 	for i := range names {
@@ -180,7 +180,7 @@ func TestManyNames(t *testing.T) {
 	if got := describeDir(t, g.work, false); got != "/d 40755 \"\" \"\"\n/d/f 100644 \"\" \"\"\n" {
 		t.Errorf("landed %d bytes: %.200s", len(got), got)
 	}
-	last, err := transaction.Last(sandbox.Host(g.layers))
+	last, err := changes.Last(sandbox.Host(g.layers))
 	if err != nil || len(last.Changes) != 2 {
 		t.Errorf("%d changes can be undone, %v", len(last.Changes), err)
 	}

@@ -3,7 +3,7 @@ package jail
 import (
 	"golang.org/x/sys/unix"
 
-	"github.com/golem-forge/golem/internal/claim"
+	"github.com/golem-forge/golem/internal/files/claim"
 )
 
 // Commands may trace one another, as strace, debuggers and crash handlers do. They cannot

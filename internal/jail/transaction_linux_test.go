@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -18,13 +18,13 @@ func newOverlaySession(t *testing.T) (s *jail.Session, work, layers string) {
 	t.Helper()
 	work, layers = t.TempDir(), t.TempDir()
 	check(t, os.WriteFile(work+"/file", []byte("old\n"), 0o644))
-	s, err := jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: sandbox.Host(work), Target: jail.Work, Write: true}}, Recorder: transaction.Recorder{Dir: sandbox.Host(layers)}, Least: jail.Namespaces}, time.Now)
+	s, err := jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: sandbox.Host(work), Target: jail.Work, Write: true}}, Recorder: changes.Recorder{Dir: sandbox.Host(layers)}, Least: jail.Namespaces}, time.Now)
 	check(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s, work, layers
 }
 
-func formatChanges(r transaction.Result) string {
+func formatChanges(r changes.Result) string {
 	if r.Changed == nil {
 		return ""
 	}
@@ -40,9 +40,9 @@ func formatChanges(r transaction.Result) string {
 func TestTransaction(t *testing.T) {
 	inModes(t, namespaceModes, func(t *testing.T, m mode) {
 		s, work, layers := newOverlaySession(t)
-		run := func(line string) transaction.Result {
+		run := func(line string) changes.Result {
 			t.Helper()
-			r, err := transaction.Finish(s.Run(context.Background(), jail.Shell(line)))
+			r, err := changes.Finish(s.Run(context.Background(), jail.Shell(line)))
 			check(t, err)
 			return r
 		}

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/internal/files/overlay"
 )
 
 // A transfer renames a directory of an overlay that the kernel cannot rename. It makes a

@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/golem-forge/golem/internal/claim"
+	"github.com/golem-forge/golem/internal/files/claim"
 )
 
 // A wire carries messages with open files between golem, the holder and a cell. It

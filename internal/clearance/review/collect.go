@@ -3,7 +3,7 @@ package review
 import (
 	"slices"
 
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
 // A Collector collects the flags of many changes. Everything that shows changes to a

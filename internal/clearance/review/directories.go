@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
 // MostFiles is how many files a short list names. A longer list counts the others by

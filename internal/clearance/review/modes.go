@@ -5,7 +5,7 @@ import (
 	"path"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
 // A FileChange is the change of one file.

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/golem-forge/golem/internal/clearance/review"
-	"github.com/golem-forge/golem/internal/patch"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/files/patch"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
 // newFileChange returns the change from one content to another. "-" means no file.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
 // code returns a flag for a file that becomes code.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/gabriel-vasile/mimetype"
 
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
 // Limits of what is examined and reported.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
 // The maximum number of flags of All, and how many deletions raise a flag.
@@ -62,15 +62,15 @@ func All(changes []FileChange, beside ...string) []Flag {
 
 // A tree holds the names of files, as the most lenient file systems compare them.
 type tree struct {
-	root  folder
+	root  directory
 	top   string   // prefix of all paths
 	at    []string // path of the directory being examined
 	flags []Flag
 	left  int // number of flags beyond the limit
 }
 
-// A folder holds the names in a directory.
-type folder struct {
+// A directory is the names in one directory.
+type directory struct {
 	names  map[string]*node
 	folded map[string][]*node // the spellings of each folded name
 }
@@ -79,7 +79,7 @@ type node struct {
 	name     string
 	made     bool // a change writes it, or something in it
 	gone     bool // changes delete it, or everything in it
-	contents folder
+	contents directory
 }
 
 // maxDepth limits the number of directories in a path. The rest counts as one name.
@@ -110,7 +110,7 @@ func (t *tree) add(name string, made, gone bool) {
 }
 
 // look examines a directory and those in it.
-func (t *tree) look(f *folder) {
+func (t *tree) look(f *directory) {
 	if parts := f.bare(); parts != "" {
 		t.tell(Bare, "", func(string) string {
 			return parts + ": git takes this directory for a repository, and runs what its configuration says"
@@ -130,7 +130,7 @@ func (t *tree) look(f *folder) {
 
 // bare returns the files by which git reads a directory as a repository, or "" if git
 // does not.
-func (f *folder) bare() string {
+func (f *directory) bare() string {
 	switch {
 	case !f.has("head"):
 		return ""
@@ -143,7 +143,7 @@ func (f *folder) bare() string {
 }
 
 // has reports whether a name is in a directory after the changes.
-func (f *folder) has(key string) bool {
+func (f *directory) has(key string) bool {
 	for _, n := range f.folded[key] {
 		if !n.gone {
 			return true

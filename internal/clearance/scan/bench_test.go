@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/benchtable"
+	"github.com/golem-forge/golem/internal/checks/benchtable"
 )
 
 // BenchmarkTable compares the speed of each scanner with gitleaks, if it is

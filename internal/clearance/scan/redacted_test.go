@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/secret"
+	"github.com/golem-forge/golem/internal/records/secret"
 )
 
 // TestRedacted compares the secrets that scanners know with those that the journal leaves

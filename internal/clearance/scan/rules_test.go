@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	tests "github.com/golem-forge/golem/internal/testutil"
+	tests "github.com/golem-forge/golem/internal/checks/testutil"
 )
 
 // TestRules checks that every rule works, and that a rule which is tried only at its

@@ -10,12 +10,12 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/clearance/scan"
-	"github.com/golem-forge/golem/internal/project"
-	"github.com/golem-forge/golem/internal/transaction"
+	"github.com/golem-forge/golem/internal/files/changes"
+	"github.com/golem-forge/golem/internal/work/project"
 )
 
 func TestMain(m *testing.M) {
-	if code, is := transaction.Child(os.Args[1:], os.Stderr); is {
+	if code, is := changes.Child(os.Args[1:], os.Stderr); is {
 		os.Exit(code)
 	}
 	os.Exit(m.Run())

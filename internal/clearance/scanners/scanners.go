@@ -13,8 +13,8 @@ import (
 
 	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/project"
-	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/records/state"
+	"github.com/golem-forge/golem/internal/work/project"
 	"github.com/golem-forge/golem/sandbox"
 )
 

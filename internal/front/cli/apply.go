@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/session"
-	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/toolset/changes"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/session"
+	"github.com/golem-forge/golem/internal/work/toolset/settle"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -111,7 +111,7 @@ func (f *applyFlags) run(cmd *cobra.Command, args []string) error {
 		if f.yes {
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem: taking the commits unseen (--yes)")
 		}
-		c, err := newUserCall(cmd, f.gateFlags, changes.ApplyArgs{Commits: true, Branch: f.branch})
+		c, err := newUserCall(cmd, f.gateFlags, settle.ApplyArgs{Commits: true, Branch: f.branch})
 		if err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func (f *applyFlags) applyFiles(cmd *cobra.Command, w *workSession, args []strin
 	if f.yes {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: applying %s unseen (--yes)\n", visible.Count(r.Total().Files, "changed file"))
 	}
-	c, err := newUserCall(cmd, f.gateFlags, changes.ApplyArgs{Paths: names[len(paths):], Hunks: parts, Merge: f.merge, Overwrite: f.overwrite})
+	c, err := newUserCall(cmd, f.gateFlags, settle.ApplyArgs{Paths: names[len(paths):], Hunks: parts, Merge: f.merge, Overwrite: f.overwrite})
 	if err != nil {
 		return err
 	}
@@ -221,7 +221,7 @@ func (w *workSession) explainConflict(op string, r tool.Result, args []string, r
 		err = &sandbox.Error{Op: op, Code: sandbox.ErrConflict, Hint: "session " + w.ID + " no longer has these changes: they were applied or discarded elsewhere while golem asked; " +
 			"this command changed nothing; golem undo --list lists what was applied"}
 	case err == nil && resolved && r.Err.Path != "": // golem could not merge a file
-		err = changes.WithCommands(r.Err, visible.CommandLine(r.Err.Path), w.option())
+		err = settle.WithCommands(r.Err, visible.CommandLine(r.Err.Path), w.option())
 	case err == nil:
 		err = w.checkConflicts(again, args, resolved)
 	}

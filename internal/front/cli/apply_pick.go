@@ -11,13 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/choice"
-	"github.com/golem-forge/golem/internal/editor"
-	"github.com/golem-forge/golem/internal/overlay"
-	"github.com/golem-forge/golem/internal/session"
-	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/toolset/changes"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/overlay"
+	"github.com/golem-forge/golem/internal/people/editor"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/choice"
+	"github.com/golem-forge/golem/internal/work/session"
+	"github.com/golem-forge/golem/internal/work/toolset/settle"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -68,7 +68,7 @@ func (f *gateFlags) applyPicked(cmd *cobra.Command, w *workSession, r *session.R
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: you chose nothing; nothing was applied; golem apply"+w.option()+" -p asks again, golem discard"+w.option()+" deletes the changes")
 		return exit(exitDenied)
 	}
-	c, err := newUserCall(cmd, f, changes.ApplyArgs{Parts: parts})
+	c, err := newUserCall(cmd, f, settle.ApplyArgs{Parts: parts})
 	if err != nil {
 		return err
 	}

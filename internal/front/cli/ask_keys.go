@@ -5,10 +5,10 @@ import (
 	"io"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/approval"
-	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/decide/approval"
+	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
 // A key is an answer and its explanation.

@@ -16,9 +16,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/golem-forge/golem/internal/approval"
-	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/decide/approval"
+	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/sandbox"
 )
 

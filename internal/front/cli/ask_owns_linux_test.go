@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/decide/tool"
 )
 
 // TestA8EarlyAnswersDoNotCount checks that golem ignores a y that arrives a few

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/golem-forge/golem/internal/approval"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/decide/approval"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
 // exactly returns the rule for this exact call.

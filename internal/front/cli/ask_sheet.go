@@ -4,8 +4,8 @@ import (
 	"io"
 	"math"
 
-	"github.com/golem-forge/golem/internal/approval"
-	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/decide/approval"
+	"github.com/golem-forge/golem/internal/decide/tool"
 )
 
 // These constants limit how much of a request is shown at once.

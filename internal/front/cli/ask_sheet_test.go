@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/decide/tool"
 )
 
 // TestShowRequest checks that golem prints a whole request, with the arguments if there

@@ -7,10 +7,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/decide/approval"
+	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/terminal"
-	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/people/terminal"
 )
 
 // maxHostWait is how long a question about a host covers the screen of a command. Then

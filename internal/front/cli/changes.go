@@ -7,13 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/overlay"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/session"
-	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/toolset/changes"
-	"github.com/golem-forge/golem/internal/transaction"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/changes"
+	"github.com/golem-forge/golem/internal/files/overlay"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/session"
+	"github.com/golem-forge/golem/internal/work/toolset/settle"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -88,11 +88,11 @@ and records it in the journal.`,
 }
 
 // discardArgs returns the arguments that discard the changes at some names, or all.
-func discardArgs(names []string) changes.DiscardArgs {
+func discardArgs(names []string) settle.DiscardArgs {
 	if len(names) == 0 {
 		names = []string{"/"}
 	}
-	return changes.DiscardArgs{Paths: names}
+	return settle.DiscardArgs{Paths: names}
 }
 
 // A sessionDocument describes a session.
@@ -106,7 +106,7 @@ type sessionDocument struct {
 	What  string    `json:"what,omitempty"`  // the program or the input that started it
 	State string    `json:"state,omitempty"` // running, paused, changes or clean
 	// Running is what works in the session now, nil for nothing.
-	Running *transaction.Holder `json:"running,omitempty"`
+	Running *changes.Holder `json:"running,omitempty"`
 	// Input is the input of the first run in the session, if it is known.
 	Input string `json:"input,omitempty"`
 	// Others are the targets of directories that the session changed and that are not

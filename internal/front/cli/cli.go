@@ -17,13 +17,13 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/golem-forge/golem/internal/inbox"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/strictyaml"
-	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/transaction"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/inbox"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -67,7 +67,7 @@ type Fronts struct {
 
 // Main runs the command line and returns the exit code.
 func Main(args []string, stdout, stderr io.Writer, serve Server, desk Desk, explore Explorer) int {
-	if code, is := transaction.Child(args, stderr); is {
+	if code, is := changes.Child(args, stderr); is {
 		return code
 	}
 	// File names reach both streams and may hold any bytes. Only plain text reaches the

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/golem-forge/golem/internal/clipboard"
+	"github.com/golem-forge/golem/internal/people/clipboard"
 	"github.com/golem-forge/golem/sandbox"
 )
 

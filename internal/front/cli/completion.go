@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/program"
 )
 
 // shells are the shells that golem writes completion scripts for.

@@ -11,11 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/durable"
-	"github.com/golem-forge/golem/internal/editor"
-	"github.com/golem-forge/golem/internal/model/models"
-	"github.com/golem-forge/golem/internal/project"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/files/durable"
+	"github.com/golem-forge/golem/internal/people/editor"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/model/models"
+	"github.com/golem-forge/golem/internal/work/project"
 )
 
 func newConfigEdit() *cobra.Command {

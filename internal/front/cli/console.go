@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
 // A console carries all output of golem that goes to a terminal, from both streams. While

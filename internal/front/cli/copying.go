@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/golem-forge/golem/internal/overlay"
-	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/overlay"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
 // A copying reports the progress of copying directories for a session, if that takes

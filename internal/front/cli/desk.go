@@ -8,11 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/browser"
-	"github.com/golem-forge/golem/internal/clipboard"
-	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/browser"
+	"github.com/golem-forge/golem/internal/people/clipboard"
+	"github.com/golem-forge/golem/internal/people/inbox"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
 func newDesk(serve Desk) *cobra.Command {

@@ -6,9 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/session"
-	"github.com/golem-forge/golem/internal/toolset/changes"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/session"
+	"github.com/golem-forge/golem/internal/work/toolset/settle"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -25,7 +25,7 @@ func showCommits(cmd *cobra.Command, w *workSession, stat bool) error {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+text)
 	}
 	if wantsJSON(cmd) {
-		return printJSON(cmd.OutOrStdout(), map[string]any{"session": w.ID, "repositories": append([]changes.CommitRepository{}, list...), "skipped": append([]string{}, skipped...)})
+		return printJSON(cmd.OutOrStdout(), map[string]any{"session": w.ID, "repositories": append([]settle.CommitRepository{}, list...), "skipped": append([]string{}, skipped...)})
 	}
 	if len(list) == 0 {
 		return &sandbox.Error{Op: "diff", Code: sandbox.ErrNotFound, Hint: "session " + w.ID + " has no new commits"}
@@ -45,7 +45,7 @@ func showCommits(cmd *cobra.Command, w *workSession, stat bool) error {
 }
 
 // commitList prints a line for each commit of a repository, and the warnings.
-func (v *reviewText) commitList(r changes.CommitRepository) {
+func (v *reviewText) commitList(r settle.CommitRepository) {
 	added, removed := 0, 0
 	for _, c := range r.Commits {
 		added, removed = added+c.Added, removed+c.Removed
@@ -67,7 +67,7 @@ func (v *reviewText) commitList(r changes.CommitRepository) {
 }
 
 // commit prints one commit with its message and its diff.
-func (v *reviewText) commit(c changes.Commit) {
+func (v *reviewText) commit(c settle.Commit) {
 	v.b.WriteString("\n")
 	v.line("commit %s by %s (unverified), %s", c.Hash, c.Author, c.Time.Format("2006-01-02 15:04"))
 	for line := range strings.Lines(c.Message) {

@@ -6,22 +6,22 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/clearance/review"
-	"github.com/golem-forge/golem/internal/session"
-	"github.com/golem-forge/golem/internal/transaction"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/files/changes"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/session"
 )
 
 // moves returns a row for each moved directory. If there are more than review.MostFiles, one
 // row stands for all that were moved from one directory to another one.
 func (v *reviewText) moves() (rows [][]string) {
-	all := slices.SortedFunc(slices.Values(v.review.Moves), func(a, b transaction.Move) int { return strings.Compare(a.From+"/", b.From+"/") })
+	all := slices.SortedFunc(slices.Values(v.review.Moves), func(a, b changes.Move) int { return strings.Compare(a.From+"/", b.From+"/") })
 	moved := make([]movedFiles, len(all))
 	for _, c := range v.review.Files {
 		if c.From == "" {
 			continue
 		}
 		// No moved directory is in another one.
-		i, _ := slices.BinarySearchFunc(all, c.From, func(m transaction.Move, name string) int { return strings.Compare(m.From+"/", name) })
+		i, _ := slices.BinarySearchFunc(all, c.From, func(m changes.Move, name string) int { return strings.Compare(m.From+"/", name) })
 		if i > 0 && strings.HasPrefix(c.From, all[i-1].From+"/") {
 			moved[i-1].add(c)
 		}
@@ -69,7 +69,7 @@ func (v *reviewText) inside(dir string) string {
 type movedFiles struct {
 	dirs, files, edited int
 	asNew               int // listed like new files, because golem did not compare them or because they mean something else now
-	last                transaction.Move
+	last                changes.Move
 }
 
 func (m *movedFiles) add(c session.FileChange) {

@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/clearance/review"
-	"github.com/golem-forge/golem/internal/overlay"
-	"github.com/golem-forge/golem/internal/patch"
-	"github.com/golem-forge/golem/internal/session"
-	"github.com/golem-forge/golem/internal/toolset/changes"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/files/overlay"
+	"github.com/golem-forge/golem/internal/files/patch"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/session"
+	"github.com/golem-forge/golem/internal/work/toolset/settle"
 )
 
 // maxPatched is the size of the largest content that a patch holds.
@@ -136,6 +136,6 @@ func (w *workSession) patchFile(out io.Writer, contents *session.Contents, top s
 		return fmt.Sprintf("it is larger than %s, or cannot be read", visible.Amount(maxPatched)), nil
 	}
 	f.Old, f.New = real, own
-	f.Numbered = c.Op == overlay.Modify && changes.HasHunks(real, own)
+	f.Numbered = c.Op == overlay.Modify && settle.HasHunks(real, own)
 	return "", f.Write(out)
 }

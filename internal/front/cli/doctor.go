@@ -13,13 +13,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/project"
-	"github.com/golem-forge/golem/internal/state"
-	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/records/state"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/project"
 	"github.com/golem-forge/golem/sandbox"
 )
 

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/inbox"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/inbox"
+	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 

@@ -7,11 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/network"
-	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/internal/profile"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/jail/network"
+	"github.com/golem-forge/golem/internal/jail/profile"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/program"
 )
 
 // findAgent returns the command as an agent: with its profile and the user's logins.

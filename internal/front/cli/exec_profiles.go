@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/profile"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/jail/profile"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
 // agentUser returns the user who runs golem, with the directory of their own profiles.

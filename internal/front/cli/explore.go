@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/golem-forge/golem/internal/inbox"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/toolset/git"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/people/inbox"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/toolset/git"
 	"github.com/golem-forge/golem/sandbox"
 )
 

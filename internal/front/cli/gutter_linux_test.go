@@ -12,9 +12,9 @@ import (
 	"golang.org/x/text/width"
 	"pgregory.net/rapid"
 
-	"github.com/golem-forge/golem/internal/run"
-	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/run"
 )
 
 // splitRows returns the rows that output fills on a terminal with so many columns. With

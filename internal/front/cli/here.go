@@ -16,13 +16,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/git"
-	"github.com/golem-forge/golem/internal/inbox"
+	"github.com/golem-forge/golem/internal/clearance/git"
+	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/session"
-	"github.com/golem-forge/golem/internal/transaction"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/inbox"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -109,7 +109,7 @@ func (w *workSession) awaitCalls(cmd *cobra.Command, done string) error {
 	}
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
-	err := w.program.Storage.Sessions.AwaitCalls(ctx, w.Session, func(transaction.Holder) {
+	err := w.program.Storage.Sessions.AwaitCalls(ctx, w.Session, func(changes.Holder) {
 		who := "another golem works in session " + w.ID
 		if h, ok := w.of().Holder(); ok {
 			who = describeHolder(h) + ", works in session " + w.ID
@@ -125,7 +125,7 @@ func (w *workSession) awaitCalls(cmd *cobra.Command, done string) error {
 }
 
 // describeHolder says what works in a session, and since when.
-func describeHolder(h transaction.Holder) string {
+func describeHolder(h changes.Holder) string {
 	text := h.Command
 	if h.Process != 0 {
 		text += fmt.Sprintf(" (process %d)", h.Process)

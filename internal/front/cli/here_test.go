@@ -3,7 +3,7 @@ package cli
 import (
 	"testing"
 
-	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/sandbox"
 )
 

@@ -1,6 +1,6 @@
 package cli
 
-import "github.com/golem-forge/golem/internal/visible"
+import "github.com/golem-forge/golem/internal/people/visible"
 
 const exeSuffix = ".exe"
 

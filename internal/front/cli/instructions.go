@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/approval"
-	"github.com/golem-forge/golem/internal/instruction"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/decide/approval"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/instruction"
+	"github.com/golem-forge/golem/internal/work/program"
 )
 
 // askInstructions returns the files of instructions, such as AGENTS.md. At a terminal it shows

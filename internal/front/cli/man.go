@@ -11,8 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/durable"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/files/durable"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
 func newMan() *cobra.Command {

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/approval"
-	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/decide/approval"
+	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/decide/tool"
 )
 
 // TestFormFits checks that the text of a form has at most as many bytes as a client shows, and

@@ -14,9 +14,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/durable"
-	"github.com/golem-forge/golem/internal/patch"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/files/durable"
+	"github.com/golem-forge/golem/internal/files/patch"
+	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 

@@ -17,11 +17,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/browser"
-	"github.com/golem-forge/golem/internal/clipboard"
-	"github.com/golem-forge/golem/internal/keyring"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/browser"
+	"github.com/golem-forge/golem/internal/people/clipboard"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/records/keyring"
+	"github.com/golem-forge/golem/internal/work/program"
 )
 
 // loginTime is how long the user has to log in.

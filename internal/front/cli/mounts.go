@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/explain"
+	"github.com/golem-forge/golem/internal/decide/explain"
 	"github.com/golem-forge/golem/sandbox"
 )
 

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/explain"
+	"github.com/golem-forge/golem/internal/decide/explain"
 	"github.com/golem-forge/golem/sandbox"
 )
 

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/network"
-	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/internal/preset"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/jail/network"
+	"github.com/golem-forge/golem/internal/jail/preset"
+	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 

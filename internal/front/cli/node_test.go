@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/job"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/work/job"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/project"
 )
 
 // TestJobSecrets checks that a job gets only the variables, secrets and keys that the user of

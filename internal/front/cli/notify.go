@@ -8,11 +8,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/golem-forge/golem/internal/clipboard"
-	"github.com/golem-forge/golem/internal/notify"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/project"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/clipboard"
+	"github.com/golem-forge/golem/internal/people/notify"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/project"
 )
 
 // preferences returns the preferences in the user's configuration.

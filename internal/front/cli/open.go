@@ -3,9 +3,9 @@ package cli
 import (
 	"errors"
 
-	"github.com/golem-forge/golem/internal/explain"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/decide/explain"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/sandbox"
 )
 

@@ -14,15 +14,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/lint"
-	"github.com/golem-forge/golem/internal/model/models"
-	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/project"
-	"github.com/golem-forge/golem/internal/session"
-	"github.com/golem-forge/golem/internal/starter"
-	"github.com/golem-forge/golem/internal/strictyaml"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/lint"
+	"github.com/golem-forge/golem/internal/work/model/models"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/project"
+	"github.com/golem-forge/golem/internal/work/session"
+	"github.com/golem-forge/golem/internal/work/starter"
+	"github.com/golem-forge/golem/internal/work/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
 

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/golem-forge/golem/internal/session"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/session"
 )
 
 // recovered is what golem has completed because an earlier golem was killed while it

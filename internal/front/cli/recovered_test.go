@@ -5,7 +5,7 @@ import (
 	"io"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/work/session"
 )
 
 // TestRecovered checks that golem prints each line about a completed apply once, with the

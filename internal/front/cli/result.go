@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/toolset/git"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/toolset/git"
 	"github.com/golem-forge/golem/sandbox"
 )
 

@@ -12,11 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/project"
-	"github.com/golem-forge/golem/internal/strictyaml"
-	"github.com/golem-forge/golem/internal/visible"
-	"github.com/golem-forge/golem/internal/worker"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/project"
+	"github.com/golem-forge/golem/internal/work/strictyaml"
+	"github.com/golem-forge/golem/internal/work/worker"
 	"github.com/golem-forge/golem/sandbox"
 )
 

@@ -14,12 +14,12 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/run"
-	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/toolset/changes"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/run"
+	"github.com/golem-forge/golem/internal/work/toolset/settle"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -183,7 +183,7 @@ func (c *chat) command(ctx context.Context, line string) error {
 	case "/apply", "/discard":
 		return c.decide(ctx, word[1:], words)
 	case "/undo":
-		return c.doWith(ctx, changes.UndoArgs{}, line)
+		return c.doWith(ctx, settle.UndoArgs{}, line)
 	case "/model":
 		return c.useModel(words)
 	default:
@@ -220,7 +220,7 @@ func (c *chat) diff(paths []string) error {
 
 // decide applies or discards changes of the session, after the user has seen them.
 func (c *chat) decide(ctx context.Context, verb string, words []string) error {
-	var given changes.ApplyArgs
+	var given settle.ApplyArgs
 	var paths []string
 	for _, word := range words {
 		switch {
@@ -270,7 +270,7 @@ func (c *chat) useModel(names []string) error {
 		err = c.run.UseModel(m, contextOf(c.program, m.Name))
 	}
 	if err != nil {
-		return fmt.Errorf("%w; %s goes on answering", err, c.run.Entry.ModelName)
+		return fmt.Errorf("%w; %s still answers", err, c.run.Entry.ModelName)
 	}
 	fmt.Fprintln(c.cmd.ErrOrStderr(), "golem: "+visible.Text(m.Name)+" answers from now on, with the whole conversation so far")
 	return nil

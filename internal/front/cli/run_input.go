@@ -15,10 +15,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/run"
-	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/run"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -96,7 +96,7 @@ func attachedUnasked(word string) bool {
 	return false
 }
 
-// takesStdin reports whether the input goes on in standard input: a pipe or a file. A chat
+// takesStdin reports whether more input comes from standard input: a pipe or a file. A chat
 // reads its messages from there, and a run that continues needs no input.
 func (f *runFlags) takesStdin(p *program.Program) bool {
 	if f.file == "-" {

@@ -15,14 +15,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/model"
-	"github.com/golem-forge/golem/internal/model/models"
-	"github.com/golem-forge/golem/internal/model/replay"
-	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/project"
-	"github.com/golem-forge/golem/internal/run"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/model"
+	"github.com/golem-forge/golem/internal/work/model/models"
+	"github.com/golem-forge/golem/internal/work/model/replay"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/project"
+	"github.com/golem-forge/golem/internal/work/run"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -101,7 +101,7 @@ func (f *runFlags) openModel(p *program.Program, requests http.RoundTripper, tel
 	return list[0], list[1:], file.Close, nil
 }
 
-// openAlso opens a model that the user names while the run goes on.
+// openAlso opens a model that the user names during the run.
 func (f *runFlags) openAlso(p *program.Program, name string, requests http.RoundTripper, tell func(string)) (run.Choice, error) {
 	name = withFullPath(string(p.Root()), name)
 	m, err := openNamed(p, name, serverFor(p, name, name), requests, tell)

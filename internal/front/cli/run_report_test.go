@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/run"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/run"
 )
 
 // TestReportHostile checks that each event is one line of JSON or of the tree, for any

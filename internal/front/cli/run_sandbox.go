@@ -11,17 +11,17 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/golem-forge/golem/internal/foreigntools"
-	"github.com/golem-forge/golem/internal/inventory"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/decide/trust"
+	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/project"
-	"github.com/golem-forge/golem/internal/state"
-	"github.com/golem-forge/golem/internal/strictyaml"
-	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/transaction"
-	"github.com/golem-forge/golem/internal/trust"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/records/inventory"
+	"github.com/golem-forge/golem/internal/records/state"
+	"github.com/golem-forge/golem/internal/work/foreigntools"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/project"
+	"github.com/golem-forge/golem/internal/work/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -48,7 +48,7 @@ func (f *runFlags) readSandbox() error {
 	if f.sandbox == "" {
 		return nil
 	}
-	if !transaction.CanCopy {
+	if !changes.CanCopy {
 		return usageError("--sandbox needs overlays, which golem has only on Linux; run golem there, in a virtual machine or a container")
 	}
 	switch {

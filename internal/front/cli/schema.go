@@ -5,10 +5,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/evaluation"
-	"github.com/golem-forge/golem/internal/project"
-	"github.com/golem-forge/golem/internal/strictyaml"
-	"github.com/golem-forge/golem/internal/worker"
+	"github.com/golem-forge/golem/internal/work/evaluation"
+	"github.com/golem-forge/golem/internal/work/project"
+	"github.com/golem-forge/golem/internal/work/strictyaml"
+	"github.com/golem-forge/golem/internal/work/worker"
 	"github.com/golem-forge/golem/sandbox"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/golem-forge/golem/internal/strictyaml"
+	"github.com/golem-forge/golem/internal/work/strictyaml"
 )
 
 // TestSchemasOfExamples validates all project files and worker files of the examples, and

@@ -10,8 +10,8 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/golem-forge/golem/internal/pager"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/pager"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
 // A row is a line of text about a request.

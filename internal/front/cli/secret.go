@@ -14,9 +14,9 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/golem-forge/golem/internal/keyring"
-	"github.com/golem-forge/golem/internal/secret"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/records/keyring"
+	"github.com/golem-forge/golem/internal/records/secret"
 )
 
 // userSecrets returns the secrets of the user.

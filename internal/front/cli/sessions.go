@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
 func newSessions() *cobra.Command {

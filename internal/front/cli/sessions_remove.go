@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/storage"
-	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/transaction"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/changes"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/records/storage"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -364,7 +364,7 @@ func (r *removal) remove(list []*workSession) error {
 // removeOne removes a session, unless another golem uses it.
 func (r *removal) removeOne(w *workSession) error {
 	switch err := w.program.Storage.RemoveSession(w.Session, secrets(os.Environ())); {
-	case errors.Is(err, transaction.ErrBusy):
+	case errors.Is(err, changes.ErrBusy):
 		r.busy = append(r.busy, w.ID)
 	case errors.Is(err, fs.ErrNotExist): // another golem removed it while this one asked
 		r.gone = append(r.gone, w.ID)

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
 // A statusLine is a line at a terminal that says what golem does now and for how long. It

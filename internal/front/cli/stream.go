@@ -3,7 +3,7 @@ package cli
 import (
 	"io"
 
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
 // A liveOutput prints the output of a command behind a gutter while the command runs.

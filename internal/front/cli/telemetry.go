@@ -11,12 +11,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/golem-forge/golem/internal/network"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/run"
-	"github.com/golem-forge/golem/internal/telemetry"
-	"github.com/golem-forge/golem/internal/version"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/jail/network"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/records/telemetry"
+	"github.com/golem-forge/golem/internal/records/version"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/run"
 )
 
 // How often golem sends spans, how long one request may take, and how long golem waits for

@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/session"
-	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/toolset/changes"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/session"
+	"github.com/golem-forge/golem/internal/work/toolset/settle"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -57,7 +57,7 @@ Exit code 0: done; 1: nothing to undo, or a file changed since; 3: declined.`,
 		if yes {
 			flags.approval = "approve_all"
 		}
-		c, err := newUserCall(cmd, flags, changes.UndoArgs{Forget: forget})
+		c, err := newUserCall(cmd, flags, settle.UndoArgs{Forget: forget})
 		if err != nil {
 			return err
 		}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/version"
+	"github.com/golem-forge/golem/internal/records/version"
 )
 
 func newVersion() *cobra.Command {

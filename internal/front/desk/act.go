@@ -9,13 +9,13 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/golem-forge/golem/internal/choice"
-	"github.com/golem-forge/golem/internal/inbox"
-	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/toolset/changes"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/people/inbox"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/choice"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/toolset/settle"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -165,7 +165,7 @@ func (s *server) decideSession(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		a.shown = shown
-		a.call, err = tool.NewCall(changes.ApplyArgs{Parts: parts})
+		a.call, err = tool.NewCall(settle.ApplyArgs{Parts: parts})
 		if err != nil {
 			s.fail(w, err)
 			return
@@ -173,10 +173,10 @@ func (s *server) decideSession(w http.ResponseWriter, r *http.Request) {
 	case "discard":
 		var names []string
 		if names, err = p.discards(r.PostForm["pick"]); err == nil {
-			a.call, err = tool.NewCall(changes.DiscardArgs{Paths: names})
+			a.call, err = tool.NewCall(settle.DiscardArgs{Paths: names})
 		}
 	case "commits":
-		a.call, err = tool.NewCall(changes.ApplyArgs{Commits: true})
+		a.call, err = tool.NewCall(settle.ApplyArgs{Commits: true})
 	default:
 		err = &sandbox.Error{Op: "decide", Path: id, Code: sandbox.ErrInvalid, Hint: "the action is apply, discard or commits"}
 	}
@@ -235,7 +235,7 @@ func (p *page) discards(values []string) (names []string, err error) {
 
 // parts returns the argument of apply_changes for what the user chose, and the contents
 // that were on the screen. Changed names the files that are not as the page showed them.
-func (p *page) parts(one inbox.Session, picks map[int]pick, seen []string) (parts []changes.Part, shown choice.Shown, changed []string, err error) {
+func (p *page) parts(one inbox.Session, picks map[int]pick, seen []string) (parts []settle.Part, shown choice.Shown, changed []string, err error) {
 	var names []string
 	for i := range picks {
 		names = append(names, p.files[i])

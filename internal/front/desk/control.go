@@ -4,8 +4,8 @@ import (
 	"net/http"
 	"sync"
 
-	"github.com/golem-forge/golem/internal/inbox"
-	"github.com/golem-forge/golem/internal/storage"
+	"github.com/golem-forge/golem/internal/people/inbox"
+	"github.com/golem-forge/golem/internal/records/storage"
 	"github.com/golem-forge/golem/sandbox"
 )
 

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golem-forge/golem/internal/inbox"
-	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/people/inbox"
+	"github.com/golem-forge/golem/internal/work/program"
 )
 
 // start serves a desk without any state, and returns its address and a client without a

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golem-forge/golem/internal/inbox"
-	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/people/inbox"
+	"github.com/golem-forge/golem/internal/work/program"
 )
 
 // TestLongInbox checks that the inbox shows the first of many sessions, every call, and how

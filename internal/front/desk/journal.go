@@ -10,10 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/golem-forge/golem/internal/audit"
-	"github.com/golem-forge/golem/internal/inbox"
-	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/people/inbox"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/records/audit"
 	"github.com/golem-forge/golem/sandbox"
 )
 

@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/records/audit"
 )
 
 // TestExportLinks checks that the links to the exports of a journal keep its filters.

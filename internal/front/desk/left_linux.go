@@ -7,7 +7,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/golem-forge/golem/internal/claim"
+	"github.com/golem-forge/golem/internal/files/claim"
 )
 
 // hold marks the directory of a desk as in use until the file is closed.

@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/golem-forge/golem/internal/inventory"
-	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/records/inventory"
+	"github.com/golem-forge/golem/internal/work/program"
 )
 
 const (

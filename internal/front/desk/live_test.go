@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/work/program"
 )
 
 // TestManySessions checks that the look for changes, which happens four times a second,

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/sandbox"
 )
 

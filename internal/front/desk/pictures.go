@@ -5,9 +5,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/golem-forge/golem/internal/inbox"
-	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/people/inbox"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
 // The size of a picture in its own units. A browser scales it.

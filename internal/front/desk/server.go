@@ -17,12 +17,12 @@ import (
 	"sync"
 	"time"
 
-	"github.com/golem-forge/golem/internal/durable"
-	"github.com/golem-forge/golem/internal/inbox"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/session"
-	"github.com/golem-forge/golem/internal/storage"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/files/durable"
+	"github.com/golem-forge/golem/internal/people/inbox"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/records/storage"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/sandbox"
 )
 

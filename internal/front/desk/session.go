@@ -13,14 +13,14 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/choice"
 	"github.com/golem-forge/golem/internal/clearance/review"
-	"github.com/golem-forge/golem/internal/inbox"
-	"github.com/golem-forge/golem/internal/overlay"
-	"github.com/golem-forge/golem/internal/session"
-	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/toolset/changes"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/overlay"
+	"github.com/golem-forge/golem/internal/people/inbox"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/choice"
+	"github.com/golem-forge/golem/internal/work/session"
+	"github.com/golem-forge/golem/internal/work/toolset/settle"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -100,7 +100,7 @@ type commitsView struct {
 
 // A commitRow is a commit of a session. Its texts are visible text.
 type commitRow struct {
-	changes.Commit
+	settle.Commit
 	Author   string
 	Warnings []string
 }

@@ -17,7 +17,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/golem-forge/golem/internal/durable"
+	"github.com/golem-forge/golem/internal/files/durable"
 )
 
 // certificate returns the settings of the encryption, and the certificate that clients need to

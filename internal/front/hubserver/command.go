@@ -18,8 +18,8 @@ import (
 
 	"github.com/golem-forge/golem/internal/hub"
 	"github.com/golem-forge/golem/internal/hub/serve"
-	"github.com/golem-forge/golem/internal/version"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/records/version"
 )
 
 // flags are the flags of golem-hub.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/version"
+	"github.com/golem-forge/golem/internal/records/version"
 )
 
 // TestVersion checks that golem-hub says which one it is, and starts no hub.

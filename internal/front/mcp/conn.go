@@ -16,8 +16,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/golem-forge/golem/internal/tool"
-	foreign "github.com/golem-forge/golem/internal/toolset/foreign"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	foreign "github.com/golem-forge/golem/internal/work/toolset/foreign"
 )
 
 // grace is how long calls may still run after the end of the client's input.

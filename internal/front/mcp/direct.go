@@ -10,8 +10,8 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/golem-forge/golem/internal/tool"
-	foreign "github.com/golem-forge/golem/internal/toolset/foreign"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	foreign "github.com/golem-forge/golem/internal/work/toolset/foreign"
 )
 
 // A direct call is a message that asks for a tool and holds only its name and arguments.

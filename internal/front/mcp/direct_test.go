@@ -8,7 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
-	foreign "github.com/golem-forge/golem/internal/toolset/foreign"
+	foreign "github.com/golem-forge/golem/internal/work/toolset/foreign"
 )
 
 // TestDirectIn checks that a direct call is a message that needs no interpretation.

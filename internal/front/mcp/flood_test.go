@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/project"
 )
 
 // TestFlood checks that a client that sends many large calls at once

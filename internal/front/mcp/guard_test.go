@@ -15,7 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/work/program"
 )
 
 // unprintable are strings that Go quotes differently from JSON, and some that are only

@@ -14,8 +14,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/golem-forge/golem/internal/program"
-	foreign "github.com/golem-forge/golem/internal/toolset/foreign"
+	"github.com/golem-forge/golem/internal/work/program"
+	foreign "github.com/golem-forge/golem/internal/work/toolset/foreign"
 )
 
 // An httpGuard lets a request through if it names this server and holds the token. A

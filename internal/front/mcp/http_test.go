@@ -16,7 +16,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/work/program"
 )
 
 // serveHTTP serves a test server over HTTP and returns the address and the token.

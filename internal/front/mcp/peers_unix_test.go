@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/project"
 )
 
 // TestFaults checks, over the protocol, faults that other file servers have.

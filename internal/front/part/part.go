@@ -8,11 +8,11 @@ package part
 import (
 	"os"
 
-	"github.com/golem-forge/golem/internal/transaction"
+	"github.com/golem-forge/golem/internal/files/changes"
 )
 
 func init() {
-	if code, is := transaction.Child(os.Args[1:], os.Stderr); is {
+	if code, is := changes.Child(os.Args[1:], os.Stderr); is {
 		os.Exit(code)
 	}
 }

@@ -7,8 +7,8 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/golem-forge/golem/internal/choice"
-	"github.com/golem-forge/golem/internal/editor"
+	"github.com/golem-forge/golem/internal/people/editor"
+	"github.com/golem-forge/golem/internal/work/choice"
 )
 
 // An editing opens a hunk in the user's editor. It implements tea.ExecCommand.

@@ -8,15 +8,15 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/golem-forge/golem/internal/approval"
-	"github.com/golem-forge/golem/internal/choice"
-	"github.com/golem-forge/golem/internal/inbox"
-	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/session"
-	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/toolset/git"
-	"github.com/golem-forge/golem/internal/transaction"
+	"github.com/golem-forge/golem/internal/decide/approval"
+	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/changes"
+	"github.com/golem-forge/golem/internal/people/inbox"
+	"github.com/golem-forge/golem/internal/work/choice"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/session"
+	"github.com/golem-forge/golem/internal/work/toolset/git"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -57,8 +57,8 @@ type (
 	reviewed struct {
 		session inbox.Session
 		list    *session.Review
-		holder  *transaction.Holder // what works in the session now; nil for nothing
-		again   bool                // the session was on the screen when golem began to read
+		holder  *changes.Holder // what works in the session now; nil for nothing
+		again   bool            // the session was on the screen when golem began to read
 		err     error
 	}
 	// loaded holds the contents of a changed file.

@@ -3,7 +3,7 @@ package tui
 import (
 	"fmt"
 
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
 // A key is a key and what it does.

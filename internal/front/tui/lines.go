@@ -5,8 +5,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/golem-forge/golem/internal/syntax"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/syntax"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
 // A line is a line of a pane, ready to draw.

@@ -5,13 +5,13 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/golem-forge/golem/internal/choice"
-	"github.com/golem-forge/golem/internal/inbox"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/toolset/changes"
-	"github.com/golem-forge/golem/internal/toolset/git"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/people/inbox"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/choice"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/toolset/git"
+	"github.com/golem-forge/golem/internal/work/toolset/settle"
 )
 
 // A model is the state of the screen.
@@ -259,7 +259,7 @@ func (m *model) apply() {
 	case len(parts) == 0:
 		m.note = "nothing to apply: choose a hunk with y, or a file with a"
 	default:
-		m.callTool("applying "+what, changes.ApplyArgs{Parts: parts}, shown)
+		m.callTool("applying "+what, settle.ApplyArgs{Parts: parts}, shown)
 	}
 }
 
@@ -270,7 +270,7 @@ func (m *model) discard() {
 		return
 	}
 	names, what := m.review.names()
-	m.callTool("discarding "+what, changes.DiscardArgs{Paths: names}, nil)
+	m.callTool("discarding "+what, settle.DiscardArgs{Paths: names}, nil)
 }
 
 func (m *model) callTool(what string, args tool.Arguments, shown choice.Shown) {

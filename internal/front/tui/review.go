@@ -5,12 +5,12 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/choice"
-	"github.com/golem-forge/golem/internal/inbox"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/session"
-	"github.com/golem-forge/golem/internal/transaction"
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/files/changes"
+	"github.com/golem-forge/golem/internal/people/inbox"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/choice"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/session"
 )
 
 // A review shows the changes of a session, or a staged commit.
@@ -18,7 +18,7 @@ type review struct {
 	session inbox.Session
 	commit  *commit // nil for the changes of a session
 	list    *session.Review
-	holder  *transaction.Holder // what worked in the session when golem read it; nil for nothing
+	holder  *changes.Holder // what worked in the session when golem read it; nil for nothing
 	files   []*file
 	tree    *node
 	nodes   []*node // the rows of the tree that are shown

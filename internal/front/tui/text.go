@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
 // A paint adds colours to text, or nothing if it is false.

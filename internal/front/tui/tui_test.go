@@ -12,18 +12,18 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/golem-forge/golem/internal/approval"
-	"github.com/golem-forge/golem/internal/choice"
 	flags "github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/decide/approval"
+	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/changes"
+	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/hub"
-	"github.com/golem-forge/golem/internal/inbox"
-	"github.com/golem-forge/golem/internal/overlay"
-	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/session"
-	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/toolset/git"
-	"github.com/golem-forge/golem/internal/transaction"
+	"github.com/golem-forge/golem/internal/people/inbox"
+	"github.com/golem-forge/golem/internal/work/choice"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/session"
+	"github.com/golem-forge/golem/internal/work/toolset/git"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -504,7 +504,7 @@ func TestStillRuns(t *testing.T) {
 		t.Error("a session without a command runs")
 	}
 	old := s.m.review
-	s.m.Update(reviewed{session: old.session, list: old.list, holder: &transaction.Holder{Command: "claude", Process: 77}})
+	s.m.Update(reviewed{session: old.session, list: old.list, holder: &changes.Holder{Command: "claude", Process: 77}})
 	s.want("claude (process 77) still works in this session; r reads its changes again")
 }
 

@@ -6,7 +6,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
 // A canvas is a screen to draw on.

@@ -15,14 +15,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/decide/approval"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/parcel"
 	"github.com/golem-forge/golem/internal/hub"
-	"github.com/golem-forge/golem/internal/job"
-	"github.com/golem-forge/golem/internal/network"
-	"github.com/golem-forge/golem/internal/parcel"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/run"
-	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/jail/network"
+	"github.com/golem-forge/golem/internal/work/job"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/run"
 )
 
 // An attempt is the work of this node on a job.
@@ -280,7 +280,7 @@ func (a *attempt) attached() (names []string, err error) {
 	return names, nil
 }
 
-// maxLine limits an event. Longer ones are left out: the log of the run has them.
+// maxLine limits an event. golem skips longer ones: the log of the run has them.
 const maxLine = 256 << 10
 
 // hear keeps an event for the next checkpoint.

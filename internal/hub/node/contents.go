@@ -9,7 +9,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/golem-forge/golem/internal/durable"
+	"github.com/golem-forge/golem/internal/files/durable"
 	"github.com/golem-forge/golem/internal/hub"
 )
 

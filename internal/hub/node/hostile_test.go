@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/hub"
-	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/work/program"
 )
 
 // TestUnsignedJob checks that the id of a job which nobody has signed names no directory.

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/hub"
-	"github.com/golem-forge/golem/internal/job"
-	"github.com/golem-forge/golem/internal/model"
-	"github.com/golem-forge/golem/internal/network"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/jail/network"
+	"github.com/golem-forge/golem/internal/records/state"
+	"github.com/golem-forge/golem/internal/work/job"
+	"github.com/golem-forge/golem/internal/work/model"
+	"github.com/golem-forge/golem/internal/work/program"
 )
 
 // Options are the options of a node.

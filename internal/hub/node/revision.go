@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"github.com/golem-forge/golem/internal/durable"
+	"github.com/golem-forge/golem/internal/files/durable"
 	"github.com/golem-forge/golem/internal/hub"
 )
 

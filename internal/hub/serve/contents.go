@@ -15,7 +15,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/hub"
 	"github.com/golem-forge/golem/internal/hub/store"
-	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/records/state"
 )
 
 // contents keeps contents in parts, encrypted. Each belongs to a user, who made it for jobs,

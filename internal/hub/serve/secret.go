@@ -10,7 +10,7 @@ import (
 
 	"github.com/nats-io/nkeys"
 
-	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/records/state"
 )
 
 // A secret is what a hub must keep to itself: its own key, and the secret from which it derives

@@ -17,7 +17,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/hub"
 	"github.com/golem-forge/golem/internal/hub/store"
-	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/records/state"
 )
 
 // Options are the options of a hub.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/records/state"
 )
 
 // leases are documents with the store that holds them. Each store answers a question for its

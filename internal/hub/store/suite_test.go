@@ -17,8 +17,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/golem-forge/golem/internal/hub/store"
-	"github.com/golem-forge/golem/internal/state"
-	"github.com/golem-forge/golem/internal/state/statetest"
+	"github.com/golem-forge/golem/internal/records/state"
+	"github.com/golem-forge/golem/internal/records/state/statetest"
 )
 
 // The variables by which another process learns its part and the server.

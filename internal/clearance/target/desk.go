@@ -1,0 +1,92 @@
+package target
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/clearance/git"
+	"github.com/golem-forge/golem/internal/clearance/scan"
+	"github.com/golem-forge/golem/internal/clearance/scanners"
+	"github.com/golem-forge/golem/internal/records/state"
+	"github.com/golem-forge/golem/internal/work/worker"
+)
+
+// A Desk opens the clearance desk of a program when it is first needed: most calls do not
+// need it. It is closed after use.
+type Desk struct {
+	Targets Targets
+	Env     Env
+	State   string            // the program's state directory
+	Folder  *state.Dir        // the same, opened
+	Web     http.RoundTripper // for requests to servers
+	Worker  *worker.Worker    // nil for none
+	Session string            // the session that holds the files, "" for none
+	Scan    scanners.Options
+
+	mu    sync.Mutex
+	desk  *clearance.Desk
+	store *git.Store
+	scan  *scanners.Set
+}
+
+// Open opens the clearance desk.
+func (d *Desk) Open(ctx context.Context) (*clearance.Desk, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.desk != nil {
+		return d.desk, nil
+	}
+	store, err := d.Env.OpenGit(ctx, d.State)
+	if err != nil {
+		return nil, err
+	}
+	off := ""
+	if place, is := d.Targets.Project.Ceiling.NetworkOff(); is {
+		off = place.String()
+	}
+	var targets []clearance.Target
+	for _, t := range d.Targets.List() {
+		targets = append(targets, clearance.Target{Off: off, Name: t.Name, Type: t.Type, Path: t.Path, URL: t.URL, Repo: t.Repo, Branch: t.Branch, Hooks: t.Hooks, Web: d.Web})
+	}
+	desk, err := clearance.Open(d.Folder, store, targets, d.Env.credentials(d.Worker))
+	if err != nil {
+		return nil, err
+	}
+	d.desk, d.store = desk.In(d.Session), store
+	return d.desk, nil
+}
+
+// Persons returns the author and the committer of a commit.
+func (d *Desk) Persons(ctx context.Context) (author, committer git.Person, err error) {
+	if _, err := d.Open(ctx); err != nil {
+		return author, committer, err
+	}
+	author, committer = d.Env.persons(ctx, d.store, d.Worker)
+	return author, committer, nil
+}
+
+// Scanners opens the scanners of results.
+func (d *Desk) Scanners() (*scan.Set, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.scan == nil {
+		s, err := scanners.Open(d.Scan)
+		if err != nil {
+			return nil, err
+		}
+		d.scan = s
+	}
+	return d.scan.Set, nil
+}
+
+// Close stores the verdicts of the scanners.
+func (d *Desk) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.scan == nil {
+		return nil
+	}
+	return d.scan.Close()
+}

@@ -1,0 +1,122 @@
+package target
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/clearance/git"
+	"github.com/golem-forge/golem/internal/work/project"
+	"github.com/golem-forge/golem/internal/work/worker"
+)
+
+// An Env is the user's environment, for programs that run outside the jail.
+type Env struct {
+	Variables []string // NAME=value
+	Writable  []string // the directories of the host that workers may write to
+	// OnlyNamed lets pushes use only the variables that the worker's file names, never the
+	// logins of the user of this machine.
+	OnlyNamed bool
+}
+
+// Safe returns the environment with a PATH without directories that workers may write to:
+// a program there could be theirs.
+func (e Env) Safe() []string {
+	list := slices.Clone(e.Variables)
+	for i, one := range list {
+		name, value, _ := strings.Cut(one, "=")
+		if name != "PATH" {
+			continue
+		}
+		safe := slices.DeleteFunc(filepath.SplitList(value), func(dir string) bool { return !filepath.IsAbs(dir) || e.CanWorkerWrite(dir) })
+		list[i] = "PATH=" + strings.Join(safe, string(os.PathListSeparator))
+	}
+	return list
+}
+
+// CanWorkerWrite reports whether a worker can create a file at a path of the host, now or
+// when the user applies its changes.
+func (e Env) CanWorkerWrite(name string) bool {
+	return slices.ContainsFunc(e.Writable, func(root string) bool { return isWithin(root, name) })
+}
+
+// isWithin reports whether a path is a directory or below it. It follows symlinks and
+// compares directories by identity, so that a bind mount or another case of letters hides
+// nothing.
+func isWithin(root, name string) bool {
+	root, name = evalSymlinks(root), evalSymlinks(name)
+	if rel, err := filepath.Rel(root, name); err == nil && filepath.IsLocal(rel) {
+		return true
+	}
+	top, err := os.Stat(root)
+	for at := name; err == nil; {
+		if info, err := os.Stat(at); err == nil && os.SameFile(top, info) {
+			return true
+		}
+		up := filepath.Dir(at)
+		if up == at {
+			break
+		}
+		at = up
+	}
+	return false
+}
+
+// credentials returns the credentials that a push may use.
+func (e Env) credentials(w *worker.Worker) git.Credentials {
+	var named []string
+	if w != nil {
+		for _, v := range w.Git.Credentials.Env {
+			if v.Pass {
+				if value, ok := project.LookupEnv(e.Variables, v.Name); ok {
+					named = append(named, v.Name+"="+value)
+				}
+			}
+		}
+	}
+	if e.OnlyNamed || w != nil && w.Git.Credentials.Mode == "explicit" {
+		return git.Explicit(named)
+	}
+	return git.Inherit(e.Safe())
+}
+
+// persons returns the author and the committer of a commit: those that the worker's file
+// names, or the user.
+func (e Env) persons(ctx context.Context, store *git.Store, w *worker.Worker) (author, committer git.Person) {
+	environment := e.Variables
+	if e.OnlyNamed {
+		environment = nil
+	}
+	if w != nil {
+		if w.Git.Credentials.Mode == "explicit" {
+			environment = nil
+		}
+		environment = slices.Clone(environment)
+		for _, v := range w.Git.Credentials.Env {
+			if !v.Pass {
+				environment = append(environment, v.Name+"="+v.Value)
+			}
+		}
+	}
+	return store.Who(ctx, environment, git.Person{Name: "golem", Email: "golem@localhost"})
+}
+
+// OpenGit opens the private git store in the state directory of a program.
+func (e Env) OpenGit(ctx context.Context, state string) (*git.Store, error) {
+	folders, ok := project.LookupEnv(e.Safe(), "PATH")
+	if !ok {
+		folders = "/usr/bin" + string(os.PathListSeparator) + "/bin"
+	}
+	return git.Open(ctx, filepath.Join(state, storeName), git.Find(folders, e.CanWorkerWrite))
+}
+
+// storeName is the directory of the store in the state directory. It has the staged commits.
+const storeName = "store"
+
+// HasGit reports whether a program has a private git store.
+func HasGit(state string) bool {
+	_, err := os.Lstat(filepath.Join(state, storeName))
+	return err == nil
+}

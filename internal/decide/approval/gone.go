@@ -1,0 +1,223 @@
+package approval
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/changes"
+	"github.com/golem-forge/golem/internal/files/overlay"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// maxLost is how many bytes of deleted directories a request reads, to count their lines.
+const maxLost = 64 << 20
+
+// maxYours is how many files that the user changed a request names.
+const maxYours = 5
+
+// goneDirectories describes the directories that changes delete, replace or move.
+type goneDirectories struct {
+	l         *ChangeSet
+	moved     map[string]changes.Move // by old name of the directory
+	from      map[string]string       // old names of new files in moved directories
+	kept      map[string]oldFile      // their old files, by old name
+	onlyMoved map[string]bool         // new names of files that are as they were
+	bytes     int64                   // how many more bytes golem reads
+}
+
+type oldFile struct {
+	changes.OldFile
+	entry entry // of the directory
+}
+
+// findGone finds the directories that were moved.
+func (l *ChangeSet) findGone() *goneDirectories {
+	g := &goneDirectories{l: l, moved: make(map[string]changes.Move), kept: make(map[string]oldFile), onlyMoved: make(map[string]bool), bytes: maxLost}
+	names, list := make([]string, len(l.entries)), make([]overlay.PathChange, len(l.entries))
+	old, all := make(map[string][]changes.OldFile), make(map[string]oldFile)
+	left := changes.MaxOldFiles
+	for i, e := range l.entries {
+		names[i], list[i] = e.name, e.PathChange
+		if e.Op != overlay.Delete || e.OldKind != overlay.Dir {
+			continue
+		}
+		l.t.Walk(e.Change, func(name string, d fs.DirEntry) bool {
+			if info, err := d.Info(); err == nil && !d.IsDir() {
+				f := changes.OldFile{Path: strings.TrimPrefix(name, e.name+"/"), Kind: overlay.Special, Mode: uint32(info.Mode().Perm()), Size: info.Size()}
+				if info.Mode().IsRegular() {
+					f.Kind = overlay.File
+				}
+				old[e.name], all[name] = append(old[e.name], f), oldFile{f, e}
+			}
+			left--
+			return left > 0
+		})
+	}
+	if left <= 0 {
+		return g // a directory that was not read completely counts as deleted
+	}
+	var moves []changes.Move
+	moves, g.from = changes.FindMoves(names, list, old)
+	for _, m := range moves {
+		g.moved[m.From] = m
+	}
+	for _, name := range g.from {
+		g.kept[name] = all[name]
+	}
+	return g
+}
+
+// addTree adds to the change of a directory that is gone the names in it, and how many files
+// and lines are lost.
+func (g *goneDirectories) addTree(e entry, c *tool.Change, r *review.FileChange, b *budget) {
+	sum, names, lines, unread := sha256.New(), 0, 0, 0
+	var yours []string // files that the user changed after the session deleted the directory
+	err := g.l.t.Walk(e.Change, func(name string, d fs.DirEntry) bool {
+		fmt.Fprintf(sum, "%q\n", name)
+		if names++; b.addRow(name) {
+			c.Tree = append(c.Tree, name)
+		}
+		if info, err := d.Info(); e.Since > 0 && !d.IsDir() && (err != nil || changes.IsChangedSince(info, e.Since)) {
+			yours = append(yours, sandbox.Shown(name))
+		}
+		if _, kept := g.kept[name]; kept || d.IsDir() {
+			return true
+		}
+		if r.Files++; !d.Type().IsRegular() {
+			return true
+		}
+		text, ok := g.read(e, strings.TrimPrefix(name, e.name+"/"), d)
+		if lines += countText(text); !ok {
+			unread++
+		}
+		return true
+	})
+	if names > 0 {
+		c.Base = hex.EncodeToString(sum.Sum(nil))
+	}
+	m, moved := g.moved[e.name]
+	added, _ := countLines(*c) // of a file in its place
+	c.Counts = &tool.Counts{Files: r.Files, Added: added, Removed: lines, Unread: unread}
+	if r.Files == 0 && !moved {
+		c.Counts.Files = 1
+	}
+	lost := visible.Count(r.Files, "file") + ", -" + visible.Number(lines) + " lines"
+	if unread > 0 {
+		lost += " without " + visible.Count(unread, "file") + " that golem did not read"
+	}
+	switch {
+	case !moved:
+		c.About += " with " + lost
+	case r.Files > 0:
+		c.About += " that moved to " + sandbox.Shown(m.To) + ", without " + lost
+	default:
+		c.About += " that moved to " + sandbox.Shown(m.To)
+	}
+	switch {
+	case len(yours) > maxYours:
+		c.About += ", changed in your directory since: " + strings.Join(yours[:maxYours], ", ") + " and " + visible.Count(len(yours)-maxYours, "more file")
+	case len(yours) > 0:
+		c.About += ", changed in your directory since: " + strings.Join(yours, ", ")
+	case e.Forced:
+		c.About += ", changed in your directory since; golem does not know which of its files"
+	}
+	switch more := names - len(c.Tree); {
+	case err != nil:
+		c.Omitted = "the directory cannot be read"
+	case more > 0:
+		c.Omitted = visible.Count(more, "name") + " of the directory, too many to list"
+	}
+}
+
+// countText returns how many lines a text has, 0 for other contents.
+func countText(text []byte) int {
+	if !tool.IsText(text) {
+		return 0
+	}
+	lines := bytes.Count(text, []byte("\n"))
+	if len(text) > 0 && text[len(text)-1] != '\n' {
+		lines++
+	}
+	return lines
+}
+
+// count counts the lines of a change that shows no diff, if it is small enough: a deleted
+// or replaced file, or one whose diff the request cannot carry.
+func (g *goneDirectories) count(e entry, c *tool.Change) {
+	if c.Diff != "" || c.Counts != nil || e.Op == overlay.Mode || e.Kind != overlay.File && e.OldKind != overlay.File {
+		return
+	}
+	c.Counts = &tool.Counts{Files: 1, Unread: 1}
+	if e.Size > min(g.bytes, maxShown) {
+		return
+	}
+	old, new, err := g.l.t.Content(e.Change, min(g.bytes, maxShown))
+	if err != nil {
+		return
+	}
+	g.bytes -= int64(len(old) + len(new))
+	if c.Counts.Unread = 0; tool.IsText(old) && tool.IsText(new) {
+		c.Counts.Added, c.Counts.Removed = tool.CountDiffLines(tool.UnifiedDiff("a", "b", tool.DecodeText(old, false), tool.DecodeText(new, false)))
+	}
+}
+
+// read reads a file in a directory that is gone.
+func (g *goneDirectories) read(e entry, name string, d fs.DirEntry) (text []byte, ok bool) {
+	info, err := d.Info()
+	if err != nil || info.Size() > min(g.bytes, maxShown) {
+		return nil, false
+	}
+	g.bytes -= info.Size()
+	text, err = g.old(e, name)
+	return text, err == nil
+}
+
+// old returns the content of a file in a directory that is gone.
+func (g *goneDirectories) old(e entry, name string) ([]byte, error) {
+	old := e.Change
+	old.PathChange = overlay.PathChange{Path: path.Join(e.Path, name), OldKind: overlay.File}
+	text, _, err := g.l.t.Content(old, maxShown)
+	return text, err
+}
+
+// compare compares a new file with the file of a moved directory that it was. A file that
+// means something else at its new path counts as new.
+func (g *goneDirectories) compare(e entry, c *tool.Change, r *review.FileChange) {
+	from, ok := g.from[e.name]
+	if f := g.kept[from]; ok && f.Kind == overlay.File && e.Kind == overlay.File && !r.Cut {
+		was, _ := review.Code(from)
+		is, _ := review.Code(e.name)
+		old, err := g.old(f.entry, f.Path)
+		if err != nil || was != is {
+			return
+		}
+		c.Counts = &tool.Counts{Files: 1}
+		if g.onlyMoved[e.name] = bytes.Equal(old, r.New) && f.Mode == e.Mode; g.onlyMoved[e.name] {
+			c.About = join(c.About, "only moved from "+sandbox.Shown(from))
+			return
+		}
+		added, removed := tool.CountDiffLines(tool.UnifiedDiff(from, e.name, tool.DecodeText(old, false), tool.DecodeText(r.New, false)))
+		c.Counts.Added, c.Counts.Removed = added, removed
+		c.About = join(c.About, "moved from "+sandbox.Shown(from)+" and edited, "+visible.LineCounts(added, removed))
+	}
+}
+
+// join joins two notes about a change.
+func join(a, b string) string { return strings.TrimPrefix(a+", "+b, ", ") }
+
+// priority puts files that were only moved, and directories that are only gone from their
+// old place, behind all others.
+func (g *goneDirectories) priority(c tool.Change) int {
+	if m, ok := g.moved[c.Path]; g.onlyMoved[c.Path] || ok && m.Missing == 0 {
+		return 0
+	}
+	return 1
+}

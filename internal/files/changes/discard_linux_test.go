@@ -1,0 +1,196 @@
+package changes
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// discardVariable makes TestDiscardAll discard all changes of a session.
+const discardVariable = "GOLEM_TEST_DISCARD"
+
+// TestDiscardAll is the golem that TestKilledDiscard kills.
+func TestDiscardAll(t *testing.T) {
+	dir := os.Getenv(discardVariable)
+	if dir == "" {
+		return
+	}
+	k, err := Look(sandbox.Host(dir+"/session"), []Directory{{sandbox.Host(dir + "/real"), "/"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	if err := k.Discard(sandbox.Host(dir+"/records"), []string{"/"}, func([]Change) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestKilledDiscard kills a golem and its helper in the middle of a discard. The next golem
+// discards the rest.
+func TestKilledDiscard(t *testing.T) {
+	const files = 2000
+	for range 20 {
+		dir := t.TempDir()
+		records := sandbox.Host(dir + "/records")
+		over := changedSession(t, dir, files)
+		cmd := exec.Command("/proc/self/exe", "-test.run=^TestDiscardAll$")
+		cmd.Env = append(os.Environ(), discardVariable+"="+dir)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		upper := filepath.Join(dir, "session", "0", "upper")
+		for len(list(t, upper)) == files && !isOver(cmd.Process.Pid) {
+		}
+		killWithHelpers(t, cmd)
+		if n := len(list(t, upper)); n == 0 || n == files {
+			continue // it was too fast
+		}
+		if !IsInterrupted(records) {
+			t.Fatal("no discard to complete")
+		}
+		if done, err := Recover(records); err != nil || done.Discarded != 1 {
+			t.Fatalf("got %+v, %v, want a discard", done, err)
+		}
+		k, err := Look(sandbox.Host(dir+"/session"), []Directory{over})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k.Close()
+		if left, _, err := k.Changes(); err != nil || len(left) > 0 {
+			t.Errorf("got %d changes, %v, want none", len(left), err)
+		}
+		if left := list(t, string(records)); IsInterrupted(records) || len(left) > 0 {
+			t.Errorf("got records %q, want none", left)
+		}
+		return
+	}
+	t.Error("golem was never killed in the middle of a discard")
+}
+
+// TestRecoverDiscard completes a discard of some paths, of which one is discarded already,
+// and keeps the others.
+func TestRecoverDiscard(t *testing.T) {
+	dir := t.TempDir()
+	over := changedSession(t, dir, 4)
+	k, err := Look(sandbox.Host(dir+"/session"), []Directory{over})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	st := &store{dir + "/records", &helper{}}
+	if err := os.Mkdir(st.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	w, err := st.newRecord(nil, nil, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.discards = []discarded{{k.layers[0], []string{"f0", "f1", "f2"}}}
+	if err := w.describe(); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.layers[0].Discard([]string{"f1"}); err != nil {
+		t.Fatal(err)
+	}
+	if IsInterrupted(sandbox.Host(st.dir)) {
+		t.Error("golem still discards")
+	}
+	w.held.Close()
+	if err := os.Rename(w.dir, filepath.Join(st.dir, "golem-session-1-0-1")); err != nil { // of a golem that has ended
+		t.Fatal(err)
+	}
+	if done, err := Recover(sandbox.Host(st.dir)); err != nil || done.Discarded != 1 {
+		t.Fatalf("got %+v, %v, want a discard", done, err)
+	}
+	left, _, err := k.Changes()
+	if err != nil || len(left) != 1 || left[0].Path != "f3" {
+		t.Errorf("got %v, %v, want f3", left, err)
+	}
+}
+
+// changedSession makes a session with new files f0, f1 and so on.
+func changedSession(t *testing.T, dir string, files int) Directory {
+	t.Helper()
+	over := Directory{sandbox.Host(dir + "/real"), "/"}
+	if err := os.Mkdir(string(over.Host), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	k, err := Open(sandbox.Host(dir+"/session"), []Directory{over}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range files {
+		if err := os.WriteFile(filepath.Join(k.layers[0].UpperDir(), fmt.Sprintf("f%d", i)), []byte("new\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := k.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return over
+}
+
+// isOver reports whether a child process has ended.
+func isOver(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || strings.Contains(string(stat), ") Z ")
+}
+
+// killWithHelpers kills a golem and its child processes. The golem is stopped first, so that
+// it does not notice the end of a helper.
+func killWithHelpers(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	cmd.Process.Signal(syscall.SIGSTOP)
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range threads {
+		data, _ := os.ReadFile(name)
+		for field := range strings.FieldsSeq(string(data)) {
+			if pid, err := strconv.Atoi(field); err == nil {
+				syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+}
+
+// TestActive checks that golem finds another golem that is in the middle of a discard, with
+// its process.
+func TestActive(t *testing.T) {
+	for range 20 {
+		dir := t.TempDir()
+		records := sandbox.Host(dir + "/records")
+		changedSession(t, dir, 2000)
+		if command, process := Active(records); command != "" {
+			t.Fatalf("got %s by %d, want nothing", command, process)
+		}
+		cmd := exec.Command("/proc/self/exe", "-test.run=^TestDiscardAll$")
+		cmd.Env = append(os.Environ(), discardVariable+"="+dir)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for len(list(t, filepath.Join(dir, "session", "0", "upper"))) == 2000 && !isOver(cmd.Process.Pid) {
+		}
+		cmd.Process.Signal(syscall.SIGSTOP)
+		command, process := Active(records)
+		killWithHelpers(t, cmd)
+		if command == "" {
+			continue // it was too fast
+		}
+		if command != "golem discard" || process != cmd.Process.Pid {
+			t.Errorf("got %s by %d, want golem discard by %d", command, process, cmd.Process.Pid)
+		}
+		return
+	}
+	t.Error("golem was never in the middle of a discard")
+}

@@ -1,0 +1,100 @@
+package audit
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// AccountMark separates where a person answered from their account, in the front of a
+// record.
+const AccountMark = ", as "
+
+// maxFront is how many characters of the front are shown.
+const maxFront = 200
+
+// CallText names the tool, the workers and the caller of a record.
+func (r Record) CallText() string {
+	var workers []string
+	for _, w := range r.Workers {
+		workers = append(workers, sandbox.Shown(w))
+	}
+	who := strings.Join(workers, " → ")
+	if own := len(r.Workers) == 1 && r.Workers[0] == policy.NoWorker && r.Origin == policy.User.String(); own {
+		who = "you"
+	} else if r.Origin != "" && r.Kind != Answer { // the origin of an answer is the person
+		who = strings.TrimPrefix(who+", called by "+originWords(r.Origin), ", ")
+	}
+	return strings.TrimSuffix(sandbox.Shown(r.Tool)+" by "+who, " by ")
+}
+
+// originWords names who made a call.
+func originWords(origin string) string {
+	if origin == "user" {
+		return "you"
+	}
+	return "a " + sandbox.Shown(origin)
+}
+
+// KindText says what a record is about.
+func (r Record) KindText() string {
+	switch {
+	case r.Kind == Intent && r.Decision == "yes":
+		return "approved, and about to run"
+	case r.Kind == Intent:
+		return "allowed without a question, and about to run"
+	case r.Kind == Outcome && r.Code == "":
+		return "done"
+	case r.Kind == Outcome:
+		return "failed (" + sandbox.Shown(r.Code) + ")"
+	case r.Kind == Refusal && r.Decision == "pending":
+		return "waits for approval; nothing was done"
+	case r.Kind == Refusal && r.Decision == "no":
+		return "declined; nothing was done"
+	case r.Kind == Refusal:
+		return "refused (" + cmp.Or(sandbox.Shown(r.Decision), sandbox.Shown(r.Code)) + "); nothing was done"
+	case r.Kind == Answer && r.Decision == "yes":
+		return "a person approved the call"
+	case r.Kind == Answer && r.Decision == "no":
+		return "a person declined the call"
+	}
+	return strings.TrimSpace(sandbox.Shown(string(r.Kind)) + " " + sandbox.Shown(r.Decision))
+}
+
+// DeciderText says who decided, and where.
+func (r Record) DeciderText() string {
+	by := sandbox.Shown(r.By)
+	switch {
+	case r.Decision == "":
+		return ""
+	case r.By == "user":
+		if i := strings.LastIndex(r.Front, AccountMark); i >= 0 {
+			return visible.Line(r.Front[i+len(AccountMark):], maxFront) + ", with " + visible.Line(r.Front[:i], maxFront)
+		}
+		by = "the user"
+	case r.By == "nobody":
+		by = "nobody yet"
+	case r.By == "" && r.Decision == "preApproved":
+		by = "the default rules"
+	}
+	if r.Front != "" && r.By != "nobody" {
+		by += ", with " + visible.Line(r.Front, maxFront)
+	}
+	return by
+}
+
+// SeenText says how much of the call the person saw.
+func (r Record) SeenText() string {
+	switch {
+	case r.Seen == "unseen" && len(r.Shown) == 0:
+		return "nothing: approved unseen"
+	case r.Seen == "unseen":
+		return "not everything: approved unseen, after these items were on screen"
+	case r.Seen != "":
+		return sandbox.Shown(r.Seen) + " of the call, completely on screen"
+	}
+	return ""
+}

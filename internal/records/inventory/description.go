@@ -1,0 +1,57 @@
+package inventory
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/golem-forge/golem/internal/records/state"
+)
+
+// stateVersion is the version of the files in the state directory of a program. golem
+// reads the files of every older version, and upgrades them when it uses them. State
+// without a description has version 0.
+const stateVersion = 1
+
+// descriptionName is the name of the description in the state directory of a program.
+const descriptionName = "state.json"
+
+// A description says what the state directory of a program holds.
+type description struct {
+	Version   int    `json:"version"`
+	Directory string `json:"directory"` // the directory of the program
+}
+
+// readDescription reads the description in a state directory. It is zero if there is none.
+func readDescription(dir string) (d description, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, descriptionName))
+	if err != nil {
+		return d, nil // state.Open reports what is wrong with the directory
+	}
+	if err := json.Unmarshal(data, &d); err != nil {
+		return d, fmt.Errorf("state directory %s: %s is damaged; move this file away, and golem writes it again", dir, descriptionName)
+	}
+	return d, nil
+}
+
+// Check returns an error if a later version of golem wrote a state directory.
+func Check(dir string) error {
+	d, err := readDescription(dir)
+	if err != nil || d.Version <= stateVersion {
+		return err
+	}
+	return fmt.Errorf("state directory %s: a newer golem wrote it (version %d of the state, and this golem knows %d); use that golem, or name another directory with --state", dir, d.Version, stateVersion)
+}
+
+// Describe writes the description of a state directory, if there is none, or one of an older
+// version or of another directory: the state may have been moved with the program. root is
+// the program's directory.
+func Describe(folder *state.Dir, dir, root string) error {
+	if d, err := readDescription(dir); err != nil || d.Version == stateVersion && d.Directory == root {
+		return err
+	}
+	return folder.Update(descriptionName, func([]byte) ([]byte, error) {
+		return json.Marshal(description{stateVersion, root})
+	})
+}

@@ -1,0 +1,100 @@
+package storage
+
+import (
+	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/files/changes"
+	"github.com/golem-forge/golem/internal/records/audit"
+	"github.com/golem-forge/golem/internal/work/run"
+	"github.com/golem-forge/golem/internal/work/session"
+)
+
+// RemoveSession removes a session with its changes for the user, unless another golem
+// works on it. It records that in the journal first.
+func (s Storage) RemoveSession(one *session.Session, secrets []string) error {
+	return s.remove(one, func(r *Records) error {
+		return r.Write(audit.Record{Kind: audit.Answer, Session: one.ID, Origin: policy.User.String(), Decision: "revoked", By: "user", Note: "removes session " + one.ID}, secrets)
+	})
+}
+
+// RemoveUnused removes a session that holds nothing. The journal has no record of it,
+// because the user did not remove it and nothing is lost.
+func (s Storage) RemoveUnused(one *session.Session) error {
+	return s.remove(one, func(*Records) error { return nil })
+}
+
+func (s Storage) remove(one *session.Session, record func(*Records) error) error {
+	k, err := s.Sessions.Open(one)
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	if k.IsBusy() {
+		return changes.ErrBusy
+	}
+	records, err := s.OpenRecords()
+	if err != nil {
+		return err
+	}
+	defer records.Close()
+	if err := record(records); err != nil {
+		return err
+	}
+	if err := clearance.Forget(records.Folder, one.ID); err != nil {
+		return err
+	}
+	return k.Remove()
+}
+
+// A SessionState says what a session waits for.
+type SessionState string
+
+// The states of sessions.
+const (
+	SessionRunning SessionState = "running" // a golem works on it
+	SessionPaused  SessionState = "paused"  // its run waits for an approval
+	SessionChanges SessionState = "changes" // it has changes that were not applied
+	SessionClean   SessionState = "clean"
+)
+
+// StateOf returns the state of a session. A session that cannot be read counts as one with
+// changes, so that nobody removes it by mistake.
+func (s Storage) StateOf(one *session.Session) SessionState {
+	if s.IsRunning(one) {
+		return SessionRunning
+	}
+	if end, err := s.Runs().End(one); err == nil && end == run.Paused {
+		return SessionPaused
+	}
+	if s.Sessions.HasWork(one) {
+		return SessionChanges
+	}
+	return SessionClean
+}
+
+// ProcessOf returns the process of the golem that works in a session now, and whether it is a
+// run. The kernel says that the process holds the lock of the session. The process is 0 if
+// there is none, or if the system does not show it.
+func (s Storage) ProcessOf(one *session.Session) (process int, isRun bool) {
+	if dir, err := one.OpenState(); err == nil {
+		process = run.Process(dir)
+		dir.Close()
+	}
+	if process > 0 {
+		return process, true
+	}
+	return session.Process(s.Sessions, one), false
+}
+
+// IsRunning reports whether a golem works in a session.
+func (s Storage) IsRunning(one *session.Session) bool {
+	if s.Sessions.IsBusy(one) {
+		return true
+	}
+	dir, err := one.OpenState()
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	return run.IsLocked(dir)
+}

@@ -1,4 +1,0 @@
-// Package changes holds the tools that apply and discard the changes of a session, and
-// that undo the last change. They show and approve; packages session, transaction and undo
-// do the work.
-package changes

@@ -1,0 +1,62 @@
+package program
+
+import (
+	"slices"
+
+	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/work/project"
+)
+
+// ceiling reads the layers above the project.
+func (o Options) ceiling() (project.Ceiling, error) {
+	return project.ReadCeiling(o.Config, o.Home, policyTools())
+}
+
+// Preferences returns the preferences of the user. If the user's configuration cannot be
+// read, it returns none: Load reports that.
+func (o Options) Preferences() project.Preferences {
+	c, err := o.ceiling()
+	if err != nil {
+		return project.Preferences{}
+	}
+	return c.Preferences()
+}
+
+// SetConfig returns the text of the user's configuration with another value of a key.
+func (o Options) SetConfig(data []byte, key, value string) ([]byte, error) {
+	return project.SetConfig(o.Config, data, o.Home, policyTools(), key, value)
+}
+
+// UnseenOff returns the line of a policy of this machine that does not allow approving what
+// golem did not show, "" for none.
+func (o Options) UnseenOff() (string, error) {
+	c, err := o.ceiling()
+	return unseenOff(c), err
+}
+
+func unseenOff(c project.Ceiling) string {
+	if place, off := c.UnseenOff(); off {
+		return place.String()
+	}
+	return ""
+}
+
+// networkTools are the tools that contact other machines themselves.
+var networkTools = []string{"api_send"}
+
+// denyTools blocks the tools of a gate that the ceiling forbids, for every caller.
+func denyTools(g tool.Gate, c project.Ceiling) tool.Gate {
+	var rules []policy.Rule
+	for _, t := range g.Tools {
+		place, denied := c.DeniedTool(t.RuleNames()...)
+		if off, is := c.NetworkOff(); is && slices.Contains(networkTools, t.Name) {
+			place, denied = off, true
+		}
+		if denied {
+			rules = append(rules, policy.Rule{Verb: policy.Use, Target: t.Name, Approval: policy.Blocked, From: place.String()})
+		}
+	}
+	g.Grant.Approvals = g.Grant.Approvals.With(rules...)
+	return g
+}

@@ -1,0 +1,89 @@
+package program
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/clearance/scan"
+	"github.com/golem-forge/golem/internal/decide/taint"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/work/calltree"
+	"github.com/golem-forge/golem/internal/work/project"
+	"github.com/golem-forge/golem/internal/work/toolset/export"
+	gittools "github.com/golem-forge/golem/internal/work/toolset/git"
+	"github.com/golem-forge/golem/internal/work/worker"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// gitTools returns the git tools of a worker for a gate, and what is closed after use.
+func (d *Gate) gitTools(step *calltree.Step, g tool.Gate, tracker *taint.Tracker) (s gittools.Set, running []io.Closer) {
+	var w *worker.Worker
+	if step != nil {
+		w = step.Worker
+	}
+	s = d.program.Targets().GitTools(w)
+	c := d.program.NewDesk(d.records, w)
+	requests := d.networks.OwnRequests("git_push", "an approved push", g.Workers)
+	c.Web = requests
+	if d.work.HasOverlays() {
+		c.Session = d.work.Session.ID
+	}
+	s.Desk = c.Open
+	s.Untrusted = func(dir string) bool { return tracker.UntrustedMount(dir, false) != "" }
+	s.Scanners = c.Scanners
+	s.Request = func(ctx context.Context) (clearance.Request, error) {
+		author, committer, err := c.Persons(ctx)
+		if err != nil {
+			return clearance.Request{}, err
+		}
+		r := clearance.Request{Time: d.program.options.Now(), Workers: g.Workers, Intake: tracker.Bytes(), Untrusted: tracker.Source(), Author: author, Commit: committer}
+		if d.Session != nil {
+			r.Session = d.Session.ID
+		}
+		r.Passed = taint.NewInputFinder(ctx, g.Files, tracker, inputMounts(d.program.Project.Mounts)).Find
+		return r, nil
+	}
+	return s, []io.Closer{requests, c}
+}
+
+// inputMounts returns the mounts that are read-only or untrusted.
+func inputMounts(mounts []project.Mount) []string {
+	var list []string
+	for _, m := range mounts {
+		if m.Mode == "ro" || m.Untrusted {
+			list = append(list, m.Target)
+		}
+	}
+	return list
+}
+
+// patience is the timeout of a request to an endpoint.
+const patience = time.Minute
+
+// exportTools returns the tools that hand on results without git. Requests send those of
+// api_send.
+func (d *Gate) exportTools(scanners func() (*scan.Set, error), requests http.RoundTripper) export.Set {
+	p := d.program
+	locate := func(to string) (sandbox.Host, error) { return export.FindDir(p.options.Home, to) }
+	if p.options.Job != nil { // the home is that of the machine's user
+		locate = func(string) (sandbox.Host, error) {
+			return "", &sandbox.Error{Op: "export", Code: "blocked", Hint: "a job exports no files to the machine that does it; write them into a mount of the program"}
+		}
+	}
+	s := export.Set{Locate: locate, Copy: d.clipboard, Scanners: scanners, Own: []sandbox.Host{sandbox.Host(p.Storage.Base)}}
+	for _, m := range p.Project.Mounts {
+		s.Own = append(s.Own, sandbox.Host(m.HostDir()))
+	}
+	s.Endpoints = export.EndpointsOf(p.Project, p.options.Environ)
+	if len(s.Endpoints) > 0 {
+		s.Client = &http.Client{
+			Timeout:       patience,
+			Transport:     requests,
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
+	}
+	return s
+}

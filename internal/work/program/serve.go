@@ -1,0 +1,69 @@
+package program
+
+import (
+	"bytes"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/records/audit"
+)
+
+// ServeOptions say how golem serves other agents: over streams or over HTTP.
+type ServeOptions struct {
+	In      io.ReadCloser
+	Out     io.Writer
+	Errs    io.Writer // for the user
+	HTTP    *HTTPOptions
+	Version string
+	// Wait is how long a call waits for an answer of the user.
+	Wait time.Duration
+	// OnOpen is called when the gate is open, or with the error if it cannot be opened.
+	OnOpen func(error)
+	// Show returns the text of a request for a person, of at most so many bytes, and the
+	// items that the text shows.
+	Show func(r tool.Request, most int) (text string, items []string)
+}
+
+// HTTPOptions say where golem serves agents over HTTP.
+type HTTPOptions struct {
+	Address   string
+	Anywhere  bool     // the address need not be a loopback address
+	Hosts     []string // accepted host names besides the address
+	Origins   []string // of web pages that may connect
+	Token     string   // "" for a new one
+	Cert, Key string   // files, for TLS
+}
+
+// Tail returns the last n records in the journal of the session and the worker of this
+// gate, since the gate was opened, one line each.
+func (d *Gate) Tail(n int) ([]byte, error) {
+	var b bytes.Buffer
+	err := audit.Last(d.records.Folder, audit.Filter{Session: d.records.Session, Worker: d.Workers[0], Since: d.opened}, n, func(_ audit.Record, line []byte) error {
+		b.Write(append(bytes.TrimSpace(line), '\n'))
+		return nil
+	})
+	return b.Bytes(), err
+}
+
+// Secret returns the key with a name from the program's state, and makes it if it is
+// missing.
+func (d *Gate) Secret(name string) (key []byte, err error) {
+	err = d.records.Folder.Update(name+".key", func(old []byte) ([]byte, error) {
+		if len(old) == 0 {
+			key = make([]byte, 32)
+			rand.Read(key)
+			return fmt.Appendf(nil, "%x\n", key), nil
+		}
+		var err error
+		if key, err = hex.DecodeString(strings.TrimSpace(string(old))); err != nil || len(key) != 32 {
+			return nil, fmt.Errorf("%s.key in the state directory holds no key; delete it, and golem makes a new one", name)
+		}
+		return old, nil
+	})
+	return key, err
+}

@@ -1,0 +1,191 @@
+package session
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/decide/approval"
+	"github.com/golem-forge/golem/internal/decide/explain"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/changes"
+	"github.com/golem-forge/golem/internal/files/overlay"
+	"github.com/golem-forge/golem/internal/files/patch"
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/work/toolset/settle"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A FileChange is a change that a session has made to a file, symlink or directory. It
+// compares with the user's directory as it is now. A change to a new directory stands for
+// all that is in it.
+type FileChange struct {
+	Path        string       `json:"path"`
+	Op          overlay.Op   `json:"operation"`
+	Kind        overlay.Kind `json:"kind,omitempty"`
+	OldKind     overlay.Kind `json:"was,omitempty"`
+	Size        int64        `json:"size,omitempty"`
+	Mode        string       `json:"mode,omitempty"`
+	OldMode     string       `json:"had,omitempty"`       // the old mode, if it is another
+	UnusualMode bool         `json:"-"`                   // it is new, and its mode is not the usual one
+	LinkTarget  string       `json:"to,omitempty"`        // the target of a symlink
+	Files       int          `json:"files,omitempty"`     // the number of files in a new directory, or in one that is deleted or replaced
+	From        string       `json:"from,omitempty"`      // the old path of a file in a moved directory; Added, Removed and Diff compare with it
+	Edited      bool         `json:"edited,omitempty"`    // it differs from the file at From
+	MovedTo     string       `json:"moved_to,omitempty"`  // where the files of a deleted directory are now; Files counts those that are not there
+	Conflict    bool         `json:"conflict"`            // the user's directory has changed there too
+	Protected   string       `json:"protected,omitempty"` // the pattern that protects it, or with Inside something in it
+	Inside      bool         `json:"holds,omitempty"`     // Protected or Git is about something in it
+	Git         bool         `json:"git,omitempty"`       // it is part of a git repository, and golem never applies it
+	Added       int          `json:"added"`               // lines
+	Removed     int          `json:"removed"`
+	Binary      bool         `json:"binary,omitempty"`
+	Unread      bool         `json:"unread,omitempty"` // golem did not read it, for example because it is too large
+	Diff        string       `json:"diff,omitempty"`
+	GitModes    [2]string    `json:"-"` // before and after, as git writes them; 000000 if there is no file
+}
+
+// Limits on what is read to count lines: files, and their bytes.
+const (
+	maxCounted      = 10_000
+	maxCountedBytes = 64 << 20
+)
+
+// Changes lists what a session has changed at and below some names; without names, all of
+// it. With diffs it adds the diffs. unfit is not "" if there are names that no sandbox
+// allows.
+func (s Store) Changes(one *Session, names []string, diffs bool) (list []FileChange, unfit string, err error) {
+	k, err := s.Open(one)
+	if err != nil {
+		return nil, "", err
+	}
+	defer k.Close()
+	return storeOf(s, one).changes(k, names, diffs)
+}
+
+func (s Store) changes(k *changes.Overlays, names []string, diffs bool) (list []FileChange, unfit string, err error) {
+	files, err := s.Project.Sandbox(explain.ProbeMount)
+	if err != nil {
+		return nil, "", err
+	}
+	for i := range names {
+		if names[i], err = files.Canonical(names[i]); err != nil {
+			return nil, "", err
+		}
+	}
+	standing, unfit, err := k.Changes()
+	if err != nil {
+		return nil, "", jail.CommandError(err)
+	}
+	list = []FileChange{}
+	at := make(map[string]int) // indexes of the new directories
+	ofGit := repositoriesAmong(files, standing)
+	texts := changes.OpenTexts(k)
+	defer texts.Close()
+	size, lost := int64(0), newLosses()
+	for _, c := range standing {
+		if len(names) > 0 && !anyWithin(names, c.Name()) {
+			continue
+		}
+		// A new directory stands for all that is in it, except for directories with an
+		// unusual mode.
+		odd := c.Op == overlay.Create && !approval.IsUsualMode(c.Kind, c.Mode)
+		if i, in := at[path.Join(c.Target, c.NewDir)]; in && c.NewDir != "" && !diffs && !(odd && c.Kind == overlay.Dir) {
+			if c.Kind == overlay.File {
+				list[i].Files++
+				list[i].Size += c.Size
+			}
+			if pattern := files.ProtectedBy(c.Name()); pattern != "" && list[i].Protected == "" {
+				list[i].Protected, list[i].Inside = pattern, true
+			}
+			if !list[i].Git && ofGit(c.Name()) {
+				list[i].Git, list[i].Inside = true, true
+			}
+			continue
+		}
+		if c.Kind == overlay.Dir && c.Op == overlay.Create {
+			at[c.Name()] = len(list)
+		}
+		size += c.Size
+		d, _ := changedOf(texts, files, c, diffs || len(list) < maxCounted && size < maxCountedBytes, diffs)
+		if isDirectoryGone(c) {
+			lost.add(texts, c, &d)
+		}
+		d.Git = ofGit(c.Name())
+		list = append(list, d)
+	}
+	return list, unfit, nil
+}
+
+// repositoriesAmong reports of changed names whether git takes a directory above them for a
+// repository: see approval.Repositories.
+func repositoriesAmong(files *sandbox.Sandbox, standing []changes.Change) func(name string) bool {
+	after := make(map[string]bool, len(standing))
+	for _, c := range standing {
+		after[c.Name()] = c.Op != overlay.Delete
+	}
+	return approval.NewRepositoryFilter(after, func(name string) bool {
+		there, err := files.Exists(name)
+		return err == nil && there
+	})
+}
+
+// texts are the contents of a changed file, in the user's directory and in the session,
+// and their diff. Nil stands for no file, and for one that was not read.
+type texts struct {
+	real, own []byte
+	diff      string
+}
+
+// changedOf describes a change. Read says whether to read the contents, and diffs whether
+// to compare them line by line.
+func changedOf(from *changes.Texts, files *sandbox.Sandbox, c changes.Change, read, diffs bool) (FileChange, texts) {
+	d := FileChange{Path: c.Name(), Op: c.Op, Kind: c.Kind, OldKind: c.OldKind, Size: c.Size, LinkTarget: c.LinkTarget, Conflict: c.Conflict, Protected: files.ProtectedBy(c.Name()),
+		GitModes: [2]string{approval.GitMode(c.OldKind, c.OldMode), approval.GitMode(c.Kind, c.Mode)}}
+	if c.Op != overlay.Delete && c.Kind != overlay.Symlink {
+		d.Mode = fmt.Sprintf("%04o", c.Mode)
+	}
+	d.UnusualMode = (c.Op == overlay.Create || c.Op != overlay.Delete && c.OldKind != c.Kind) && !approval.IsUsualMode(c.Kind, c.Mode)
+	if d.Mode != "" && c.OldKind == c.Kind && c.OldMode != c.Mode {
+		d.OldMode = fmt.Sprintf("%04o", c.OldMode)
+	}
+	if d.Unread = !read && (c.Kind == overlay.File || c.OldKind == overlay.File) && c.Op != overlay.Mode; d.Unread || c.Kind != overlay.File && c.OldKind != overlay.File || c.Op == overlay.Mode {
+		return d, texts{}
+	}
+	real, own := from.Read(c, tool.MaxCompared/2)
+	t := texts{real: real, own: own}
+	d.Unread = c.OldKind == overlay.File && real == nil || c.Kind == overlay.File && own == nil
+	if real == nil && own == nil {
+		return d, t
+	}
+	if d.Binary = !tool.IsText(real) || !tool.IsText(own); d.Binary {
+		return d, t
+	}
+	old, new := c.Name(), c.Name()
+	if real == nil {
+		old = ""
+	}
+	if own == nil {
+		new = ""
+	}
+	diff := tool.UnifiedDiff(old, new, tool.DecodeText(real, false), tool.DecodeText(own, false))
+	t.diff = diff
+	d.Added, d.Removed = tool.CountDiffLines(diff)
+	if diffs {
+		d.Diff = diff
+	}
+	if diffs && settle.HasHunks(real, own) && c.Op == overlay.Modify {
+		d.Diff = patch.Number(diff)
+	}
+	return d, t
+}
+
+// anyWithin reports whether a name is at or below one of others.
+func anyWithin(names []string, name string) bool {
+	for _, n := range names {
+		if n == "/" || name == n || strings.HasPrefix(name, n+"/") {
+			return true
+		}
+	}
+	return false
+}

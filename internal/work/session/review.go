@@ -1,0 +1,287 @@
+package session
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/decide/approval"
+	"github.com/golem-forge/golem/internal/decide/explain"
+	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/changes"
+	"github.com/golem-forge/golem/internal/files/overlay"
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/people/visible"
+)
+
+// A Review lists the changes of a session file by file, for a person who decides what to
+// apply. It has no file of a git repository: golem never applies changes there.
+type Review struct {
+	Files  []FileChange   // the riskiest first, and last those that were only moved
+	Flags  []review.Flag  // in the order of review.Order
+	Moves  []changes.Move // directories that were moved
+	Git    int            // changed files of git repositories, which are not among Files
+	Refs   bool           // the session has changed a branch or a tag of a repository
+	Unfit  string         // not "" if there are names that are no text
+	Others []string       // targets of directories with changes that are not mounted now
+}
+
+// Review reviews the changes of a session at and below some names; without names, all of
+// them. With diffs it compares every file; without, it counts the lines of the first files
+// only, and looks at the others by their names.
+func (s Store) Review(one *Session, names []string, diffs bool) (*Review, error) {
+	return s.ReviewWith(one, names, diffs, nil)
+}
+
+// ReviewWith reviews changes as Review does. report, if not nil, is called with the number
+// of changes that were read.
+func (s Store) ReviewWith(one *Session, names []string, diffs bool, report func(done, total int)) (*Review, error) {
+	l, err := s.Look(one)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	return l.review(names, diffs, report)
+}
+
+// Review reviews all changes of the workspace's session, without their diffs. It calls
+// report as Store.ReviewWith does.
+func (w *Workspace) Review(report func(done, total int)) (*Review, error) {
+	if w.changes == nil {
+		return w.store.ReviewWith(w.Session, nil, false, report)
+	}
+	l, err := newLook(w.store, w.changes, w.Session)
+	if err != nil {
+		return nil, err
+	}
+	return l.review(nil, false, report)
+}
+
+// A Look is the list of a session's changes at one time, to review them and to read their
+// contents.
+type Look struct {
+	store    Store
+	session  *Session
+	overlays *changes.Overlays
+	changes  []changes.Change
+	unfit    string
+}
+
+// Look lists the changes of a session.
+func (s Store) Look(one *Session) (*Look, error) {
+	k, err := s.Open(one)
+	if err != nil {
+		return nil, err
+	}
+	l, err := newLook(s, k, one)
+	if err != nil {
+		k.Close()
+	}
+	return l, err
+}
+
+func newLook(s Store, k *changes.Overlays, one *Session) (*Look, error) {
+	list, unfit, err := k.Changes()
+	if err != nil {
+		return nil, jail.CommandError(err)
+	}
+	return &Look{storeOf(s, one), one, k, list, unfit}, nil
+}
+
+// Close closes the files.
+func (l *Look) Close() { l.overlays.Close() }
+
+// Review reviews the listed changes as Store.Review does.
+func (l *Look) Review(names []string, diffs bool) (*Review, error) {
+	return l.review(names, diffs, nil)
+}
+
+func (l *Look) review(names []string, diffs bool, report func(done, total int)) (*Review, error) {
+	r := &Review{Unfit: l.unfit, Others: l.overlays.OtherTargets(), Refs: l.session.HasCommits()}
+	standing := l.changes
+	if len(names) == 0 {
+		r.Files = make([]FileChange, 0, len(standing))
+	}
+	if len(names) == 0 && len(standing) == 0 {
+		return r, nil
+	}
+	files, err := l.store.Project.Sandbox(explain.ProbeMount)
+	if err != nil {
+		return nil, err
+	}
+	names = slices.Clone(names)
+	for i := range names {
+		if names[i], err = files.Canonical(names[i]); err != nil {
+			return nil, err
+		}
+	}
+	texts := changes.OpenTexts(l.overlays)
+	defer texts.Close()
+	var flags review.Collector
+	if len(names) == 0 {
+		flags.Grow(len(standing))
+	}
+	ofGit := repositoriesAmong(files, standing)
+	filled := make(map[string]bool) // new directories with something in them
+	for _, c := range standing {
+		filled[path.Dir(c.Name())] = true
+	}
+	known := l.store.Examined.of(l.session)
+	examined := make(map[string]examination)
+	settled := l.store.Now().Add(-settling).UnixNano()
+	lost := newLosses()
+	var from map[string]string // old names of files in moved directories
+	r.Moves, from = lost.findMoves(texts, slices.DeleteFunc(slices.Clone(standing), func(c changes.Change) bool {
+		name := c.Name() // a change that golem does not apply is no part of a move
+		return files.ProtectedBy(name) != "" || ofGit(name) || len(names) > 0 && !anyWithin(names, name)
+	}))
+	size := int64(0)
+	for i, c := range standing {
+		if report != nil {
+			report(i, len(standing))
+		}
+		name := c.Name()
+		switch {
+		case len(names) > 0 && !anyWithin(names, name):
+			continue
+		case files.ProtectedBy(name) == ".git" || ofGit(name):
+			if c.Kind != overlay.Dir {
+				r.Git++
+				r.Refs = r.Refs || strings.Contains(name, "/.git/refs/") || strings.HasSuffix(name, "/.git/packed-refs")
+			}
+			continue
+		}
+		size += c.Size
+		read := diffs || len(r.Files) < maxCounted && size < maxCountedBytes
+		before, isKnown := find(known, name, c)
+		if isKnown = isKnown && !diffs && from[name] == ""; isKnown {
+			read = false
+		}
+		d, t := changedOf(texts, files, c, read, diffs)
+		was := c.PathChange
+		if from[name] != "" && read && c.Kind == overlay.File {
+			was = lost.compare(texts, c, from[name], &d, &t, diffs)
+		}
+		if isDirectoryGone(c) {
+			lost.add(texts, c, &d)
+		}
+		if read && c.Op == overlay.Mode && c.Kind == overlay.File && c.Mode&^c.OldMode&0o111 != 0 {
+			_, own := texts.Read(c, tool.MaxCompared/2)
+			t.own = approval.ScriptLine(own)
+		}
+		if isKnown {
+			d.Added, d.Removed, d.Binary, d.Unread = before.added, before.removed, before.binary, before.unread
+		}
+		if c.Kind == overlay.Dir && c.Op == overlay.Create && !d.UnusualMode && filled[name] {
+			continue // the files in it show that it is new
+		}
+		if r.Files = append(r.Files, d); c.Kind == overlay.Dir && c.Op != overlay.Delete {
+			continue // a new directory is as risky as the files in it
+		}
+		change := approval.ReviewChange(name, was, t.real, t.own, t.diff, d.Unread)
+		change.Files, change.Emptied = d.Files, change.Emptied || isKnown && before.emptied
+		switch {
+		case isKnown:
+			flags.AddKnown(change, before.flags)
+		case d.IsOnlyMoved():
+			flags.AddKnown(change, nil)
+		case d.MovedTo != "" && d.Files == 0: // all its files are in another directory
+		default:
+			before = examination{c.Stamp, d.Added, d.Removed, d.Binary, d.Unread, change.Emptied, flags.Add(change)}
+		}
+		if c.Stamp != 0 && c.Changed < settled && l.store.Examined != nil && (read || isKnown) && from[name] == "" {
+			examined[name] = before
+		}
+	}
+	if len(names) == 0 && !diffs {
+		l.store.Examined.set(l.session, examined)
+	}
+	r.Flags = flags.Flags()
+	review.Sort(r.Files, func(d FileChange) string { return d.Path }, r.Flags)
+	slices.SortStableFunc(r.Files, func(a, b FileChange) int { return b.priority() - a.priority() })
+	return r, nil
+}
+
+// IsOnlyMoved reports whether a file is in a moved directory, and is as it was.
+func (d FileChange) IsOnlyMoved() bool { return d.From != "" && !d.Edited }
+
+// priority puts files that were only moved, and directories that are only gone from their old
+// place, behind all others.
+func (d FileChange) priority() int {
+	if d.IsFolded() {
+		return 0
+	}
+	return 1
+}
+
+// IsFolded reports whether the line of a moved directory says everything about a change. A
+// conflict has a line of its own.
+func (d FileChange) IsFolded() bool {
+	return !d.Conflict && (d.IsOnlyMoved() || d.MovedTo != "" && d.Files == 0)
+}
+
+// A Total is how much changes.
+type Total struct {
+	Files          int // with those in deleted directories
+	Added, Removed int // lines
+	Unread         int // files whose lines are not counted
+	Moved          int // files that were only moved
+}
+
+// Total returns how much the changes of a review are.
+func (r *Review) Total() (t Total) {
+	for _, c := range r.Files {
+		n := 1
+		if c.OldKind == overlay.Dir && c.Kind != overlay.Dir {
+			n = c.Files
+			if n == 0 && c.MovedTo == "" {
+				n = 1
+			}
+		}
+		t.Files, t.Added, t.Removed = t.Files+n, t.Added+c.Added, t.Removed+c.Removed
+		if c.Unread {
+			t.Unread += n
+		}
+		if c.IsOnlyMoved() {
+			t.Moved++
+		}
+	}
+	return t
+}
+
+// String describes how much changes: "3 files changed, +10 -2".
+func (t Total) String() string {
+	text := visible.Count(t.Files, "file") + " changed, "
+	if text += visible.LineCounts(t.Added, t.Removed); t.Unread > 0 {
+		text += " without " + visible.Count(t.Unread, "file") + " that golem did not read"
+	}
+	if t.Moved > 0 {
+		text += ", " + visible.Number(t.Moved) + " only moved"
+	}
+	return text
+}
+
+// HasChanges reports whether a session has changed something outside git repositories.
+func (s Store) HasChanges(one *Session) (bool, error) {
+	k, err := s.Open(one)
+	if err != nil {
+		return false, err
+	}
+	defer k.Close()
+	files, err := storeOf(s, one).Project.Sandbox(explain.ProbeMount)
+	if err != nil {
+		return false, err
+	}
+	standing, unfit, err := k.Changes()
+	if err != nil {
+		return false, jail.CommandError(err)
+	}
+	if unfit != "" || len(k.OtherTargets()) > 0 {
+		return true, nil
+	}
+	ofGit := repositoriesAmong(files, standing)
+	return slices.ContainsFunc(standing, func(c changes.Change) bool {
+		return files.ProtectedBy(c.Name()) != ".git" && !ofGit(c.Name())
+	}), nil
+}

@@ -1,0 +1,323 @@
+package session
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/golem-forge/golem/internal/files/changes"
+	"github.com/golem-forge/golem/internal/files/durable"
+	"github.com/golem-forge/golem/internal/files/overlay"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/records/state"
+	"github.com/golem-forge/golem/internal/work/project"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Store holds the sessions of one program.
+type Store struct {
+	State   string // the program's state directory
+	Root    string // the program's directory
+	Project *project.Project
+	Given   []Mount // the mounts that the user gave instead of a configuration
+	Now     func() time.Time
+	// Examined, if not nil, makes repeated reviews of the same sessions faster.
+	Examined  *Examined
+	OnRecover func(Recovery) // called if Recover finds something to do, unless nil
+}
+
+// A Mount is a mount that the user gave on the command line instead of a configuration.
+type Mount struct {
+	Source string `json:"source"`
+	Target string `json:"target"`
+	Mode   string `json:"mode"`
+}
+
+// Options choose the session of a gate.
+type Options struct {
+	ID   string // an id or the start of one, New, or "" for the session used last
+	Exec *Exec  // the program that the user runs in it, nil for none
+	Run  bool   // it is for a run, which always has a session
+
+	// Copy makes the session work on copies. OnCopy receives the progress of the copying
+	// and stops it by returning an error.
+	Copy   bool
+	OnCopy func(overlay.Progress) error
+
+	Network bool // commands may use the network
+
+	// Isolated says that the program has an overlay over each writable mount: see
+	// project.Project.Isolated. A new session remembers it.
+	Isolated bool
+
+	// SingleCall is true if the workspace is for one call. The session then counts as used
+	// only if the call runs a command or changes its files.
+	SingleCall bool
+}
+
+// A Session is work on overlays over the mounts of a program, or on copies of them. Its
+// changes stay until they are applied or discarded, even if the process is killed.
+type Session struct {
+	ID       string    `json:"id"`
+	Started  time.Time `json:"begun"`
+	LastUsed time.Time `json:"-"` // the time of its file
+	Copy     bool      `json:"copy,omitempty"`
+	Mounts   []Mount   `json:"bare,omitempty"` // the mounts that it was started with, if there was no configuration
+	// Command is the program that golem exec started it with, without the arguments:
+	// these may hold secrets.
+	Command string `json:"command,omitempty"`
+	// Root is the directory that the program had when the session was started, maybe on
+	// another machine. The names of owners are made with it. An older golem did not write
+	// it.
+	Root string `json:"root,omitempty"`
+	// Isolated is that of Options.
+	Isolated bool `json:"isolated,omitempty"`
+
+	dir string
+}
+
+// The files of sessions.
+const (
+	sessionsName = "sessions"
+	sessionName  = "session.json"
+	nowName      = "run-now"
+)
+
+// New as an ID asks for a new session, and Last for the one used last.
+const (
+	New  = "new"
+	Last = "last"
+)
+
+func (s Store) dir() string { return filepath.Join(s.State, sessionsName) }
+
+// List returns all sessions, the one used last first. If a golem was killed while it removed
+// a session, List removes the rest.
+func (s Store) List() ([]*Session, error) {
+	Recover(s)
+	entries, err := os.ReadDir(s.dir())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, stateError("the sessions", err)
+	}
+	var list []*Session
+	for _, e := range entries {
+		if found, err := s.at(e.Name()); err == nil {
+			list = append(list, found)
+		} else {
+			changes.FinishRemoval(sandbox.Host(filepath.Join(s.dir(), e.Name()))) // the next List tries again
+		}
+	}
+	slices.SortFunc(list, func(a, b *Session) int { return cmp.Or(b.LastUsed.Compare(a.LastUsed), strings.Compare(a.ID, b.ID)) })
+	return list, nil
+}
+
+// Find returns the session with an id, or with an id that starts so; "" and Last are the
+// one used last. If there is none, the error lists the sessions.
+func (s Store) Find(id string) (*Session, error) {
+	if id == Last {
+		id = ""
+	}
+	list, err := s.List()
+	if err != nil {
+		return nil, err
+	}
+	var found []*Session
+	var ids []string
+	for _, one := range list {
+		ids = append(ids, one.ID)
+		if one.ID == id {
+			return one, nil
+		}
+		if strings.HasPrefix(one.ID, id) {
+			found = append(found, one)
+		}
+	}
+	switch {
+	case len(list) == 0 && id == "":
+		return nil, &sandbox.Error{Op: "session", Code: sandbox.ErrNotFound, Hint: "there is none yet; the first call on a mount with mode: overlay starts one"}
+	case id == "":
+		return list[0], nil
+	case len(found) == 1:
+		return found[0], nil
+	}
+	if len(found) > 1 {
+		return nil, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: strconv.Itoa(len(found)) + " sessions begin like this; type more of the id; golem sessions lists them"}
+	}
+	hint := "there are no sessions here; golem status --all lists those elsewhere"
+	if len(ids) > 0 {
+		const most = 20
+		more := ""
+		if len(ids) > most {
+			ids, more = ids[:most], " and more"
+		}
+		hint = "there are " + strings.Join(ids, ", ") + more + "; golem sessions describes them"
+	}
+	return nil, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: hint}
+}
+
+func (s Store) at(id string) (*Session, error) {
+	found := &Session{dir: filepath.Join(s.dir(), id)}
+	data, err := os.ReadFile(filepath.Join(found.dir, sessionName))
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(data, found); err != nil || found.ID != id {
+		return nil, errors.New("not as it was written")
+	}
+	info, err := os.Stat(filepath.Join(found.dir, sessionName))
+	if err != nil {
+		return nil, err
+	}
+	found.LastUsed = info.ModTime()
+	return found, nil
+}
+
+// begin returns the session that options choose, and starts it if it is new. The session
+// is nil if it would need overlays or copies, and this machine supports neither.
+func (s Store) begin(o Options, overlays bool) (found *Session, begun bool, err error) {
+	if found, err = s.choose(o, overlays); err != nil || found == nil && !o.Copy && !overlays && !changes.CanCopy && o.Exec == nil && !o.Run {
+		return nil, false, err
+	}
+	now := s.Now()
+	if begun = found == nil; begun {
+		id := strings.ToLower(rand.Text()[:6])
+		found = &Session{ID: id, Started: now, Copy: o.Copy || !overlays && changes.CanCopy, Mounts: s.Given, Root: realPath(s.Root), Isolated: o.Isolated, dir: filepath.Join(s.dir(), id)}
+		if o.Exec != nil {
+			found.Command = o.Exec.Command
+		}
+		if err := os.MkdirAll(found.dir, 0o700); err != nil {
+			return nil, false, stateError("the session", err)
+		}
+		if err := found.writeFile(sessionName, found); err != nil {
+			return nil, false, err
+		}
+		s.uncheck(found, "")
+	}
+	if begun || !o.SingleCall {
+		err = found.markUsed(now)
+	}
+	return found, begun, err
+}
+
+// markUsed records when somebody last worked in the session.
+func (s *Session) markUsed(now time.Time) error {
+	s.LastUsed = now
+	if err := os.Chtimes(filepath.Join(s.dir, sessionName), now, now); err != nil {
+		return stateError("the session", err)
+	}
+	return nil
+}
+
+// choose returns the existing session that the options choose, nil if there is none.
+// Without an id it is the last used session that works on this machine and with the
+// mounts of this program.
+func (s Store) choose(o Options, overlays bool) (*Session, error) {
+	if o.ID == New {
+		return nil, nil
+	}
+	if o.ID != "" {
+		found, err := s.Find(o.ID)
+		switch {
+		case err != nil:
+			return nil, err
+		case o.Copy && !found.Copy:
+			return nil, &sandbox.Error{Op: "session", Path: found.ID, Code: sandbox.ErrInvalid, Hint: "it works on an overlay; --session new --copy starts one on a copy"}
+		case !found.Copy && !overlays:
+			return nil, &sandbox.Error{Op: "session", Path: found.ID, Code: sandbox.ErrInvalid, Hint: "it works on an overlay, and none can be mounted here; --session new begins one on a copy; golem doctor says why"}
+		}
+		return found, nil
+	}
+	list, err := s.List()
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range list {
+		if one.Isolated == o.Isolated && (one.Copy || overlays && !o.Copy) {
+			return one, nil
+		}
+	}
+	return nil, nil
+}
+
+// writeFile replaces a file of the session. After a crash it has the old content or the
+// new.
+func (s *Session) writeFile(name string, content any) error {
+	data, err := json.Marshal(content)
+	if err != nil {
+		return err
+	}
+	if err := durable.WriteFile(filepath.Join(s.dir, name), data, 0o600); err != nil {
+		return stateError("the session", err)
+	}
+	return nil
+}
+
+// Open opens the changes of a session, to list, apply and discard them.
+func (s Store) Open(one *Session) (*changes.Overlays, error) {
+	return changes.Look(sandbox.Host(one.dir), storeOf(s, one).OverlayMounts())
+}
+
+// storeOf returns the store with the mounts as a session has them.
+func storeOf(s Store, one *Session) Store {
+	if one.Isolated {
+		s.Project = s.Project.Isolated()
+	}
+	return s
+}
+
+// OverlayMounts returns the mounts of the program with mode: overlay.
+func (s Store) OverlayMounts() []changes.Directory {
+	var list []changes.Directory
+	for _, m := range s.Project.Mounts {
+		if m.Mode == project.Overlay {
+			list = append(list, overlayMount(m))
+		}
+	}
+	return list
+}
+
+func overlayMount(m project.Mount) changes.Directory {
+	return changes.Directory{Host: sandbox.Host(m.RealHostDir()), Target: m.Target}
+}
+
+// realPath returns a path without symlinks, or the path itself if that fails.
+func realPath(name string) string {
+	if real, err := filepath.EvalSymlinks(name); err == nil {
+		return real
+	}
+	return name
+}
+
+// stateError returns the error of a file in the state directory. It names the path, and what
+// helps.
+func stateError(what string, err error) error {
+	var cause *fs.PathError
+	if errors.As(err, &cause) && (cause.Op == "mkdir" || !errors.Is(err, fs.ErrNotExist)) {
+		return fmt.Errorf("%s: golem cannot use %s in its state directory: %w; choose another state directory with --state DIR or GOLEM_STATE", what, visible.Text(cause.Path), cause.Err)
+	}
+	return visible.FileError(what, err)
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
+// OpenState opens the directory of the session, for the log of a run.
+func (s *Session) OpenState() (*state.Dir, error) { return state.Open(s.dir) }
+
+// NowFile returns the file in which the run of the session shows what it does at the moment.
+func (s *Session) NowFile() string { return filepath.Join(s.dir, nowName) }
+
+// TaintFile returns the file that exists once a worker of the session has read untrusted
+// input.
+func (s *Session) TaintFile() string { return filepath.Join(s.dir, "untrusted") }

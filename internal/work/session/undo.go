@@ -1,0 +1,56 @@
+package session
+
+import (
+	"github.com/golem-forge/golem/internal/files/changes"
+	"github.com/golem-forge/golem/internal/files/undo"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// An Undoer undoes the changes applied last, and the calls of file tools since then.
+type Undoer struct {
+	workspace *Workspace
+	store     *undo.Store
+	files     *sandbox.Sandbox // all files of the project
+}
+
+// Undoer returns what undoes changes. Store holds the calls of file tools that wrote to
+// files directly.
+func (w *Workspace) Undoer(store *undo.Store, files *sandbox.Sandbox) *Undoer {
+	return &Undoer{w, store, files}
+}
+
+// Last implements changes.Undoer.
+func (u *Undoer) Last() (*changes.AppliedTransaction, error) {
+	return changes.Last(u.workspace.pending.dir)
+}
+
+// Undo implements changes.Undoer.
+func (u *Undoer) Undo(l *changes.AppliedTransaction) ([]string, error) {
+	return l.Undo(u.workspace.changes)
+}
+
+// LastStep implements changes.Undoer.
+func (u *Undoer) LastStep() (plan undo.Plan, passed []*undo.Step, ok bool, err error) {
+	all, err := u.store.Steps()
+	landed := u.workspace.pending.lastApplied()
+	for _, step := range all {
+		if !step.SavedAt().After(landed) {
+			break
+		}
+		if plan = step.Plan(u.files); !plan.IsEmpty() && (plan.Elsewhere == "" || !isEmpty(step)) {
+			return plan, passed, true, nil
+		}
+		passed = append(passed, step)
+	}
+	return undo.Plan{}, passed, false, err
+}
+
+// Forget implements changes.Undoer.
+func (u *Undoer) Forget(list ...*undo.Step) error {
+	for _, step := range list {
+		if err := u.store.Remove(step); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/golem-forge/golem/internal/files/changes"
+	"github.com/golem-forge/golem/internal/files/durable"
+	"github.com/golem-forge/golem/internal/jail/profile"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// IsUnused reports whether a session holds nothing. It then has no change, no commit, and
+// no change that golem undo would restore. Its homes have only files that a profile puts
+// there.
+func (s Store) IsUnused(one *Session, profile profile.Profile) bool {
+	if one == nil || one.HasCommits() {
+		return false
+	}
+	if changes.NeedsSession(s.pending().dir, sandbox.Host(one.dir)) {
+		s.uncheck(one, profile.Name)
+		return false
+	}
+	l, err := s.Look(one)
+	if err != nil {
+		return false
+	}
+	has := l.hasWork()
+	l.Close()
+	return !has && one.hasOnlyProfileFiles(profile)
+}
+
+// HasWork reports whether a session has changes or commits that were not applied, or
+// cannot be read.
+func (s Store) HasWork(one *Session) bool {
+	l, err := s.Look(one)
+	if err != nil {
+		return true
+	}
+	defer l.Close()
+	return l.hasWork() || one.HasCommits()
+}
+
+// hasWork reports whether there are changes. The mount may show another directory now than
+// the one with the changes.
+func (l *Look) hasWork() bool {
+	return len(l.changes) > 0 || l.unfit != "" || len(l.overlays.OtherTargets()) > 0
+}
+
+// IsBusy reports whether another golem works on the files of a session now.
+func (s Store) IsBusy(one *Session) bool {
+	if !changes.MayBeBusy(sandbox.Host(one.dir)) {
+		return false
+	}
+	k, err := s.Open(one)
+	if err != nil {
+		return false
+	}
+	defer k.Close()
+	return k.IsBusy()
+}
+
+// Holder returns the golem that works on the files of a session now. ok is false if there
+// is none.
+func (s Store) Holder(one *Session) (h changes.Holder, ok bool) {
+	if !changes.MayBeBusy(sandbox.Host(one.dir)) {
+		return h, false
+	}
+	k, err := s.Open(one)
+	if err != nil {
+		return h, false
+	}
+	defer k.Close()
+	return k.Holder()
+}
+
+// Process returns the process of the golem that works on the files of a session now, as the
+// kernel shows it: 0 if there is none.
+func Process(s Store, one *Session) int {
+	k, err := s.Open(one)
+	if err != nil {
+		return 0
+	}
+	defer k.Close()
+	return changes.Process(k)
+}
+
+// AwaitCalls waits until no call of another golem works on a session: see
+// changes.AwaitCalls.
+func (s Store) AwaitCalls(ctx context.Context, one *Session, tell func(changes.Holder)) error {
+	k, err := s.Open(one)
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	return changes.AwaitCalls(ctx, k, tell)
+}
+
+// golem exec removes earlier sessions that hold nothing any more. To find them without
+// looking at every session, golem keeps a list: the file STATE/unchecked/ID says that
+// golem worked in the session ID since somebody last looked whether it holds something.
+
+// uncheckedName is the directory with the list.
+const uncheckedName = "unchecked"
+
+func uncheckedFile(s Store, id string) string { return filepath.Join(s.State, uncheckedName, id) }
+
+// uncheck adds a session of golem exec to the list. profile is the one that ran in it, if
+// the session is kept only for golem undo. If this fails, the session stays.
+func (s Store) uncheck(one *Session, profile string) {
+	if one.Command == "" {
+		return
+	}
+	file := uncheckedFile(s, one.ID)
+	if was, err := os.ReadFile(file); err == nil && (profile == "" || profile == string(was)) {
+		return
+	}
+	if err := os.WriteFile(file, []byte(profile), 0o600); errors.Is(err, fs.ErrNotExist) && makeUnchecked(s) == nil {
+		os.WriteFile(file, []byte(profile), 0o600)
+	}
+}
+
+// makeUnchecked makes the list, if there is none. It begins with all sessions, because
+// sessions from another machine come without the list.
+func makeUnchecked(s Store) error {
+	if exists(uncheckedFile(s, "")) {
+		return nil
+	}
+	list, err := s.List()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.State, 0o700); err != nil {
+		return stateError("the sessions", err)
+	}
+	temp, err := os.MkdirTemp(s.State, ".unchecked-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	for _, one := range list {
+		if one.Command == "" {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(temp, one.ID), nil, 0o600); err != nil {
+			return err
+		}
+	}
+	if err := durable.Rename(temp, uncheckedFile(s, "")); err != nil && !exists(uncheckedFile(s, "")) {
+		return err
+	}
+	return nil
+}
+
+// EachUnchecked calls yield with each session of golem exec that was worked in since
+// somebody last looked at it, and that has no changed file: all changes were applied or
+// discarded, or its golem was killed more than an hour ago. profile is the name of the
+// profile that ran in it, "" if golem does not know it.
+func (s Store) EachUnchecked(yield func(one *Session, profile string)) {
+	if makeUnchecked(s) != nil {
+		return
+	}
+	entries, err := os.ReadDir(uncheckedFile(s, ""))
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		one, err := s.at(e.Name())
+		if errors.Is(err, fs.ErrNotExist) {
+			os.Remove(uncheckedFile(s, e.Name()))
+		}
+		if err != nil {
+			continue
+		}
+		profile, err := os.ReadFile(uncheckedFile(s, one.ID))
+		if err != nil || s.IsBusy(one) {
+			continue
+		}
+		k, err := s.Open(one)
+		if err != nil {
+			continue
+		}
+		files, _ := k.Usage()
+		k.Close()
+		switch {
+		case files > 0: // the next golem that works in it adds it again
+			os.Remove(uncheckedFile(s, one.ID))
+		case len(profile) > 0 || s.Now().Sub(one.LastUsed) > time.Hour:
+			yield(one, string(profile))
+			if !changes.NeedsSession(s.pending().dir, sandbox.Host(one.dir)) {
+				os.Remove(uncheckedFile(s, one.ID)) // it is removed now, or holds something else
+			}
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package worker_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/work/worker"
+)
+
+// TestDiscoverCase: a worker whose name is in another case must not be missing in silence.
+func TestDiscoverCase(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		files map[string]string
+		paths []string
+		want  string
+		err   string // a part of the error
+	}{
+		{"an ending in upper case", map[string]string{"main.WORKER": "name: x"}, []string{".", "workers"}, "", "main.WORKER: this worker is not read; a worker file ends in .worker, in lower case; rename it"},
+		{"yaml in upper case", map[string]string{"main.YAML": "instructions: x", "mkdocs.YML": "site: x"}, []string{"."}, "", "main.YAML: this worker is not read; a worker file ends in .yaml, in lower case"},
+		{"a directory in upper case", map[string]string{"Workers/a.worker": "", "main.worker": ""}, []string{".", "workers"}, "main=main.worker", "Workers: workers there are not read; write worker_paths: [Workers]"},
+		{"a directory that the project names", map[string]string{"Workers/a.worker": ""}, []string{"workers", "./Workers"}, "a=Workers/a.worker", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := discover(writeProgram(t, c.files), c.paths...)
+			if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.Contains(err.Error(), c.err) {
+				t.Errorf("got %q, %v; want %q, %q", got, err, c.want, c.err)
+			}
+		})
+	}
+}
+
+// TestFindUnread: in a program without workers, a file that was meant as one must not be
+// missing in silence. The program would have only the limits of its project file.
+func TestFindUnread(t *testing.T) {
+	const problem = "this worker is not read, and the program has no other"
+	for name, text := range map[string]string{
+		".main.worker": "", "main.worker.md": "", "Main.Worker.txt": "", "workers/.x.worker": "", "workers/x/x.worker": "", "workers/a/b/x.worker": "", "Workers/x.yaml": "prompt: x",
+		"main.yaml": "\"toolsets\": {}", "main.yml": "  toolsets : {}", "workers/a.yaml": "{prompt: x}", "workers/.a.yml": "\ufeffinstructions: x", "WORKERS/a.YML": "x: 1\nPrompt: x",
+		"agents/x.worker": "", "a/b/c/d/e/x.worker": "", ".sandbox/main.worker": "", "agents/X.Worker.md": "", "workers/x.workers": "", "main.workers": "",
+		"main.YAML": "name: x\nsandbox: {zones: [{name: data}]}", "workers/b.yml": "{description: x, sandbox: inherit}", "./main.yml": "attachmentPolicy: {}",
+	} {
+		if err := worker.FindUnread(writeProgram(t, map[string]string{name: text}), []string{"workers"}).Err(); err == nil || !strings.Contains(err.Error(), problem) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	for name, text := range map[string]string{"service.worker.js": "", "openapi.yaml": "prompt: x", "main.yaml": "hosts: all", "main.yml": "name: x\nmodel: y", "./main.yaml": "sandbox: {}\nhosts: all", "node_modules/x/a.worker": "", "agents/x.worker.js": "", "openapi/x.yaml": "sandbox: {}", "tasks/main.yml": "prompt: x", "workers/deploy.yaml": "kind: Deployment"} {
+		if err := worker.FindUnread(writeProgram(t, map[string]string{name: text}), []string{"workers"}).Err(); err != nil {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	other := writeProgram(t, map[string]string{"sub/golem-forge.config.yaml": "", "sub/main.worker": "", "sub/agents/x.worker": ""})
+	if err := worker.FindUnread(other, []string{"workers"}).Err(); err != nil {
+		t.Errorf("another program: got %v", err)
+	}
+	for _, make := range []func(root string) error{
+		func(root string) error { return os.Symlink("/nonexistent", root+"/main.yaml") },
+		func(root string) error { return unix.Mkfifo(root+"/workers/a.yaml", 0o600) },
+		func(root string) error { return os.Symlink("deep/x.worker", root+"/workers/.x.worker") },
+	} {
+		root := writeProgram(t, map[string]string{"workers/README": ""})
+		if err := make(root); err != nil {
+			t.Fatal(err)
+		}
+		if err := worker.FindUnread(root, []string{"workers"}).Err(); err == nil || !strings.Contains(err.Error(), problem) {
+			t.Errorf("got %v", err)
+		}
+	}
+}

@@ -1,0 +1,169 @@
+package worker
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/golem-forge/golem/internal/work/strictyaml"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+const (
+	maxUnreadDepth = 4    // how deep reportBelow looks in a directory for workers
+	maxUnreadNames = 4000 // how many names reportDeep looks at in all; a directory counts as five
+	maxNamesInDir  = 1000 // and how many in one directory
+)
+
+// FindUnread returns a problem for each file that was probably meant as a worker. It is for
+// a program with a project file in which Discover found no worker with the same arguments.
+// Such a program has only the limits of its project file, so a file that golem does not read
+// must not be missing in silence.
+func FindUnread(root string, paths []string) strictyaml.Problems {
+	host, err := os.OpenRoot(root)
+	if err != nil {
+		return nil // Discover has said so
+	}
+	defer host.Close()
+	d := finder{root: host, seen: map[string]bool{}}
+	d.reportUnread(paths)
+	return d.problems
+}
+
+func (d *finder) reportUnread(paths []string) {
+	entries, err := fs.ReadDir(d.root.FS(), ".")
+	if err != nil {
+		d.addProblem(".", "golem may not list the program's directory", "run chmod u+rx on it")
+		return
+	}
+	var others []string
+	for _, e := range entries {
+		isDir := e.IsDir()
+		if e.Type()&fs.ModeSymlink != 0 {
+			info, err := d.root.Stat(e.Name())
+			isDir = err == nil && info.IsDir()
+		}
+		if isDir && slices.Contains([]string{"worker", "workers"}, plainName(e.Name())) {
+			d.reportBelow(e.Name(), 1)
+		} else if !isDir {
+			d.reportUnreadFile(e.Name(), plainName(Stem(strings.ToLower(e.Name()))) == "main")
+		} else if e.IsDir() {
+			others = append(others, e.Name())
+		}
+	}
+	for _, p := range paths {
+		if clean := path.Clean(filepath.ToSlash(p)); clean != "." && fs.ValidPath(clean) {
+			d.reportBelow(clean, 1)
+		}
+	}
+	d.reportDeep(others)
+}
+
+// reportDeep reports files with the name of a worker in and below other directories. It
+// begins with the upper ones, and skips those of other programs and of packages.
+func (d *finder) reportDeep(dirs []string) {
+	for left := maxUnreadNames; len(dirs) > 0 && left > 0; dirs = dirs[1:] {
+		dir := dirs[0]
+		if d.seen[dir] || slices.Contains([]string{".git", "node_modules"}, path.Base(dir)) {
+			continue
+		}
+		entries := d.listSome(dir, min(left, maxNamesInDir))
+		left -= len(entries) + 5
+		if slices.ContainsFunc(entries, isProjectFile) {
+			continue
+		}
+		for _, e := range entries {
+			if name := path.Join(dir, e.Name()); e.IsDir() {
+				dirs = append(dirs, name)
+			} else {
+				d.reportUnreadFile(name, false)
+			}
+		}
+	}
+}
+
+// listSome returns at most n entries of a directory, none if golem cannot read it.
+func (d *finder) listSome(dir string, n int) []fs.DirEntry {
+	f, err := d.root.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	entries, _ := f.ReadDir(n)
+	return entries
+}
+
+func isProjectFile(e fs.DirEntry) bool {
+	return e.Name() == "golem-forge.config.yaml" || e.Name() == "golem-forge.config.yml"
+}
+
+// reportBelow does the same for a directory for workers.
+func (d *finder) reportBelow(dir string, depth int) {
+	if d.seen[dir] || depth > maxUnreadDepth {
+		return
+	}
+	d.seen[dir] = true
+	entries, err := fs.ReadDir(d.root.FS(), dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		d.addProblem(sandbox.Shown(dir), "golem cannot read this directory, and found no other worker", "run chmod u+rx "+shown(dir)+", or remove it")
+		return
+	}
+	for _, e := range entries {
+		if name := path.Join(dir, e.Name()); e.IsDir() {
+			d.reportBelow(name, depth+1)
+		} else {
+			d.reportUnreadFile(name, true)
+		}
+	}
+}
+
+// reportUnreadFile reports a file with the name of a worker. If isLikely, it also reports a
+// YAML file that may be one: it has keys of workers, or golem cannot read it.
+func (d *finder) reportUnreadFile(name string, isLikely bool) {
+	plain := plainName(path.Base(name))
+	for _, more := range []string{".md", ".txt", ".yaml", ".yml", ".bak"} {
+		if stem := strings.TrimSuffix(plain, more); path.Ext(stem) == suffix {
+			plain = stem
+		}
+	}
+	isWorker := slices.Contains([]string{suffix, suffix + "s"}, path.Ext(plain))
+	if isYAML := strings.HasSuffix(plain, ".yaml") || strings.HasSuffix(plain, ".yml"); isYAML && isLikely {
+		data, err := d.readContent(name)
+		isWorker = err != nil || likelyKey().Match(data) || hasKeysOfWorker(data)
+	}
+	if isWorker {
+		d.addProblem(sandbox.Shown(name), "this worker is not read, and the program has no other", "a worker is a regular file main.worker, workers/NAME.worker or workers/NAME/worker.worker; rename it, move it away, or write its directory in worker_paths")
+	}
+}
+
+// plainName returns a name in lower case and without dots at its beginning.
+func plainName(name string) string { return strings.TrimLeft(strings.ToLower(name), ".") }
+
+// likelyKey matches a key of worker files in any form of YAML.
+var likelyKey = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(instructions|prompt|toolsets|tool_rules|allow_workers)["']?\s*:`)
+})
+
+// hasKeysOfWorker reports whether all keys of a YAML file are those of workers, and not only
+// keys that many files have.
+func hasKeysOfWorker(data []byte) bool {
+	node, _ := strictyaml.Parse("", data)
+	known, isOwn := Schema().Keys, false
+	for _, f := range node.Fields {
+		name := strings.ToLower(strictyaml.SnakeCase(f.Key.Text))
+		if !slices.ContainsFunc(known, func(k strictyaml.Key) bool { return k.Name == name }) {
+			return false
+		}
+		isOwn = isOwn || !slices.Contains([]string{"name", "description", "mode", "model"}, name)
+	}
+	return isOwn
+}
