@@ -3,18 +3,17 @@ package checks_test
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/golem-forge/golem/internal/testutil"
+	"github.com/golem-forge/golem/internal/checks/testutil"
 )
 
-// TestLayersPicture compares the picture and the table in CONTRIBUTING.md with the
-// table of layers. With -update it writes both.
+// TestLayersPicture compares the picture and the tables in CONTRIBUTING.md with the
+// tables of wings and layers. With -update it writes all three.
 func TestLayersPicture(t *testing.T) {
-	testutil.GoldenPart(t, "CONTRIBUTING.md", "<!-- layers -->\n", "<!-- end of layers -->\n", drawLayers()+"\n"+listPackages())
+	testutil.GoldenPart(t, "CONTRIBUTING.md", "<!-- layers -->\n", "<!-- end of layers -->\n", listWings()+"\n"+drawLayers()+"\n"+listPackages())
 }
 
 // drawLayers draws one box per layer, the highest first.
@@ -49,14 +48,14 @@ func drawLayers() string {
 	return b.String()
 }
 
-// listPackages returns a table of the packages, the highest first.
+// listPackages returns a table of the packages, by wing.
 func listPackages() string {
 	var b strings.Builder
-	b.WriteString("| layer | package | holds |\n|---|---|---|\n")
-	for i := slices.MaxFunc(layers, func(a, b layer) int { return a.layer - b.layer }).layer; i >= 0; i-- {
+	b.WriteString("| package | layer | holds |\n|---|---|---|\n")
+	for _, w := range wings {
 		for _, l := range layers {
-			if l.layer == i && exists(l.pkg) {
-				fmt.Fprintf(&b, "| %d | `%s` | %s |\n", i, shortName(l.pkg), l.what)
+			if wingOf(l.pkg) == w.dir && exists(l.pkg) {
+				fmt.Fprintf(&b, "| `%s` | %d | %s |\n", shortName(l.pkg), l.layer, l.what)
 			}
 		}
 	}
