@@ -92,7 +92,7 @@ func TestKilledTransactions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range left {
-		if base := filepath.Base(name); !strings.HasPrefix(base, "landed-") && base != "last" && !strings.HasPrefix(base, "work-") {
+		if base := filepath.Base(name); !strings.HasPrefix(base, "applied-") && base != "last" && !strings.HasPrefix(base, "work-") {
 			t.Errorf("unexpected file %s", base)
 		}
 	}
@@ -202,7 +202,7 @@ func TestKilledThenRead(t *testing.T) {
 		args, marker := []string{"apply", "--yes"}, "golem-session-*/decided"
 		if undo {
 			run("apply", "--yes")
-			args, marker = []string{"undo", "--yes"}, "landed-*/undoing"
+			args, marker = []string{"undo", "--yes"}, "applied-*/undoing"
 		}
 		// counts returns how many of the files the directory and the session have.
 		counts := func() (inDir, inSession int) {
@@ -333,7 +333,7 @@ func TestEditedAfterKilledUndo(t *testing.T) {
 		run("golem", "exec", "--", "sh", "-c", "echo new > changed; rm deleted; echo new > other; echo new > made")
 		run("golem", "apply", "--yes")
 		// golem writes this file before it moves the first file
-		run("sh", "-c", "(cd $GOLEM_STATE/*/layers/landed-* && touch undoing); echo mine > changed; echo mine > deleted")
+		run("sh", "-c", "(cd $GOLEM_STATE/*/layers/applied-* && touch undoing); echo mine > changed; echo mine > deleted")
 		expect("undone the rest, except for 2 files that changed since: ", "golem", "status")
 		expect("mine\nmine\nold\n", "cat", "changed", "deleted", "other")
 		expect("2 changes", "golem", "undo", "--list")

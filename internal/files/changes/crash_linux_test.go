@@ -271,7 +271,7 @@ func TestAppliedIsSynced(t *testing.T) {
 	}
 	onDisk := at(last, func(c testutil.FileCall) bool { return c.Op == testutil.Sync && c.Path == g.dirs[1] })
 	applied := at(0, func(c testutil.FileCall) bool {
-		return c.Op == testutil.Rename && filepath.Base(c.To) == "landed" && filepath.Base(filepath.Dir(c.To)) == "1"
+		return c.Op == testutil.Rename && filepath.Base(c.To) == "applied" && filepath.Base(filepath.Dir(c.To)) == "1"
 	})
 	if applied < onDisk {
 		t.Error("the changes count as applied before the new names are on the disk")

@@ -15,7 +15,7 @@ import (
 // that others changed meanwhile, and the picks.
 const (
 	changesName = "changes"
-	skippedName = "left-out"
+	skippedName = "skipped"
 	clashName   = "clash"
 	picksName   = "picks"
 )

@@ -101,7 +101,7 @@ func (o *Overlays) open(list []Directory, begin func(*overlay.Overlay, Directory
 				return err
 			}
 			i = len(known.Layers)
-			known.Layers, known.Target = append(known.Layers, l), append(known.Target, d.Target)
+			known.Layers, known.Targets = append(known.Layers, l), append(known.Targets, d.Target)
 			if err := known.write(o.dir); err != nil {
 				return err
 			}
@@ -114,7 +114,7 @@ func (o *Overlays) open(list []Directory, begin func(*overlay.Overlay, Directory
 
 // find returns the index of the overlay over a directory, or -1.
 func (o *Overlays) find(d Directory) int {
-	return description{Layers: o.layers, Target: o.targets}.find(d)
+	return description{Layers: o.layers, Targets: o.targets}.find(d)
 }
 
 // Path returns the path of the overlay over a directory for commands, "" if there is
@@ -320,7 +320,7 @@ func (t *Texts) Close() {
 func (o *Overlays) OtherTargets() (targets []string) {
 	for i, l := range o.all.Layers {
 		if entries, err := os.ReadDir(l.UpperDir()); !slices.Contains(o.layers, l) && (err != nil || len(entries) > 0) {
-			targets = append(targets, o.all.Target[i])
+			targets = append(targets, o.all.Targets[i])
 		}
 	}
 	return targets

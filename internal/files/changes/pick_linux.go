@@ -104,7 +104,7 @@ func (o *Overlays) pick(t *Transaction, i int, picks []Pick, unused bool) error 
 		}
 		pick := overlay.Pick{Path: rel, Force: p.Over, Complete: p.Whole, NewMode: p.Mode}
 		if p.Text != nil {
-			pick.ContentFile = filepath.Join(w.dir, "given-"+strconv.Itoa(n))
+			pick.ContentFile = filepath.Join(w.dir, "content-"+strconv.Itoa(n))
 			if err := os.WriteFile(pick.ContentFile, p.Text, 0o600); err != nil {
 				return err
 			}

@@ -82,12 +82,11 @@ func (w *record) Discard() error { return w.store.remove(w) }
 // description is the content of a file about a record, or about the overlays of a
 // session.
 type description struct {
-	Layers []overlay.Overlay
-	Target []string
-	Of     []overlay.Overlay
-	Picked [][]string
-
-	Discards []discarded `json:",omitempty"`
+	Layers   []overlay.Overlay
+	Targets  []string          // the target of each layer in the sandbox
+	Session  []overlay.Overlay `json:",omitempty"` // of a record: the layers of the session that the changes come from
+	Picked   [][]string        `json:",omitempty"` // of a record: the picked paths of each
+	Discards []discarded       `json:",omitempty"`
 }
 
 // discarded are the paths that golem discards in an overlay of a session.
@@ -102,7 +101,7 @@ const descriptionName = "about.json"
 // find returns the index of the overlay over a directory, or -1.
 func (d description) find(o Directory) int {
 	for i, l := range d.Layers {
-		if l.Dir == string(o.Host) && d.Target[i] == o.Target {
+		if l.Dir == string(o.Host) && d.Targets[i] == o.Target {
 			return i
 		}
 	}
@@ -115,7 +114,7 @@ func readDescription(dir string) (d description, err error) {
 	if err != nil {
 		return d, err
 	}
-	if err := json.Unmarshal(data, &d); err != nil || len(d.Layers) != len(d.Target) {
+	if err := json.Unmarshal(data, &d); err != nil || len(d.Layers) != len(d.Targets) {
 		return d, fmt.Errorf("%s: not as it was written", descriptionName)
 	}
 	return d, nil
@@ -149,7 +148,7 @@ func readRecord(dir string) (*record, error) {
 	for i := range d.Layers {
 		d.Layers[i].Store = filepath.Join(dir, strconv.Itoa(i))
 	}
-	return &record{dir: dir, layers: d.Layers, targets: d.Target, of: d.Of, picked: d.Picked, discards: d.Discards}, err
+	return &record{dir: dir, layers: d.Layers, targets: d.Targets, of: d.Session, picked: d.Picked, discards: d.Discards}, err
 }
 
 // decidedName is a file in a record. It says that golem applies all changes of the

@@ -34,10 +34,10 @@ func Relocate(dir sandbox.Host, list []Directory, isSame func(target, name strin
 	}
 	defer used.Close()
 	var layers []overlay.Overlay
-	for i, target := range known.Target {
+	for i, target := range known.Targets {
 		l := overlay.Overlay{Store: filepath.Join(string(dir), strconv.Itoa(i)), IsCopy: known.Layers[i].IsCopy}
 		at := slices.IndexFunc(list, func(d Directory) bool { return d.Target == target })
-		isLast := !slices.Contains(known.Target[i+1:], target) // an older one is from another configuration
+		isLast := !slices.Contains(known.Targets[i+1:], target) // an older one is from another configuration
 		if at >= 0 && isLast {
 			l.Dir = string(list[at].Host)
 			if err := os.MkdirAll(l.Dir, 0o777); err != nil {
@@ -53,7 +53,7 @@ func Relocate(dir sandbox.Host, list []Directory, isSame func(target, name strin
 		}
 		layers = append(layers, l)
 	}
-	return description{Layers: layers, Target: known.Target}.write(string(dir))
+	return description{Layers: layers, Targets: known.Targets}.write(string(dir))
 }
 
 // Receive adds an overlay over a directory to those of a session that came from another

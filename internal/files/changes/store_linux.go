@@ -269,7 +269,7 @@ func (st *store) eachWith(w *record, r request) (clash []string, err error) {
 const lastName = "last"
 
 // appliedPrefix is the prefix of the name of an applied record.
-const appliedPrefix = "landed-"
+const appliedPrefix = "applied-"
 
 // lastIn returns the name of the last applied record, "" if there is none.
 func lastIn(dir string) string {

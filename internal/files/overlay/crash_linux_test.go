@@ -93,7 +93,7 @@ func TestKilled(t *testing.T) {
 		t.Fatal("the undo did not restore the directory")
 	}
 	begin := func() { // as if nothing was applied
-		for _, name := range []string{"moves", "landed"} {
+		for _, name := range []string{"moves", "applied"} {
 			if err := os.Remove(b.Store + "/" + name); err != nil && !errors.Is(err, os.ErrNotExist) {
 				t.Fatal(err)
 			}

@@ -21,16 +21,16 @@ import (
 // does no harm.
 type move struct {
 	Path           string
-	Action         action `json:"Do"`
-	NewInode       uint64 `json:"New"` // the inode of the new file, 0 for none
-	OldInode       uint64 `json:"Old"` // the inode of the old file, 0 for none
+	Action         action
+	NewInode       uint64 // the inode of the new file, 0 for none
+	OldInode       uint64 // the inode of the old file, 0 for none
 	Mode           uint32
-	OldMode        uint32      `json:"Was"`
-	Number         int         `json:"N"`               // the name of a deleted file in the directory of old files
-	NewFingerprint fingerprint `json:"Came,omitzero"`   // the new file when the move was planned
-	NewDigest      string      `json:"Sum,omitempty"`   // the digest of the new file or directory, "" if it is not known
-	OldFingerprint fingerprint `json:"Gone,omitzero"`   // the old file when the move was planned
-	OldTime        int64       `json:"GoneAt,omitzero"` // its ctime
+	OldMode        uint32
+	Number         int         `json:",omitzero"`  // the name of a deleted file in the directory of old files
+	NewFingerprint fingerprint `json:",omitzero"`  // the new file when the move was planned
+	NewDigest      string      `json:",omitempty"` // the digest of the new file or directory, "" if it is not known
+	OldFingerprint fingerprint `json:",omitzero"`  // the old file when the move was planned
+	OldTime        int64       `json:",omitzero"`  // its ctime
 }
 
 // A fingerprint changes if a process writes to a file. It stays the same if the file is

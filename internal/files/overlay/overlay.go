@@ -30,7 +30,7 @@ import (
 // An Overlay is a real directory and the store of golem with its changes. The store
 // holds the changed files and, after they were applied, the old ones.
 type Overlay struct {
-	Dir   string `json:"Folder"` // the real directory
+	Dir   string // the real directory
 	Store string
 
 	// Device and Inode are the kernel's numbers of the real directory, 0 if any directory
@@ -40,7 +40,7 @@ type Overlay struct {
 
 	// IsCopy is true if the store holds a copy of the directory, on which a session works
 	// if the machine has no overlay mounts.
-	IsCopy bool `json:"Copied,omitempty"`
+	IsCopy bool `json:",omitempty"`
 }
 
 // The names in a store.
@@ -51,12 +51,12 @@ const (
 	droppedName  = "dropped" // skipped files of new directories, and discarded files
 	clockName    = "clock"   // its ctime is the start of the work
 	movesName    = "moves"   // the list of moves
-	appliedName  = "landed"
+	appliedName  = "applied"
 	revertedName = "reverted" // all moves of which UndoApply has reverted some
-	mountName    = "seen"     // the mount point of a session's overlay
+	mountName    = "mount"    // the mount point of a session's overlay
 	copyName     = "copy"     // the copy of a session without overlay mounts
 	coveredName  = "covered"
-	contentsName = "base" // kept contents of bases, by number
+	contentsName = "contents" // kept contents of bases, by number
 	basesName    = "bases"
 	picksName    = "picked"
 	lockName     = "lock"
@@ -119,14 +119,14 @@ type PathChange struct {
 	Kind       Kind
 	Mode       uint32 // new permission bits
 	Size       int64  // the size of a file
-	LinkTarget string `json:"To"`            // the target of a symlink
-	NewDir     string `json:"In"`            // the new directory that contains it and is applied with it, "" for none
-	OldKind    Kind   `json:"Was"`           // before the change
-	OldMode    uint32 `json:"Had,omitempty"` // before the change
+	LinkTarget string // the target of a symlink
+	NewDir     string // the new directory that contains it and is applied with it, "" for none
+	OldKind    Kind   // before the change
+	OldMode    uint32 `json:",omitempty"` // before the change
 
 	// Conflict is true for a change of a session if the real directory no longer has the
 	// version that the session changed.
-	Conflict bool `json:"Clash,omitempty"`
+	Conflict bool `json:",omitempty"`
 
 	// Forced is true for a picked change that was a conflict.
 	Forced bool `json:",omitempty"`
@@ -136,7 +136,7 @@ type PathChange struct {
 	Since int64 `json:",omitempty"`
 
 	// Digest is the digest of the session's version of a file, if AddDigests added it.
-	Digest string `json:"Sum,omitempty"`
+	Digest string `json:",omitempty"`
 
 	// Stamp changes when the file changes, in the session or in the real directory. It is 0
 	// if it is not known. Changed is when one of the two was changed last, in nanoseconds. A
@@ -192,10 +192,10 @@ func Digest(f io.ReadCloser, err error) string {
 // A Pick names a change of a session that Pick copies, so that it can be applied.
 type Pick struct {
 	Path        string
-	ContentFile string `json:"Given"`      // if set, the file whose content replaces the session's content: some hunks of it, or a merge
-	Complete    bool   `json:"Whole"`      // ContentFile stands for all of the session's content
-	NewMode     bool   `json:",omitempty"` // with ContentFile: take the session's permission bits too
-	Force       bool   `json:"Over"`       // apply it even if it is a conflict, because the user has seen that
+	ContentFile string // if set, the file whose content replaces the session's content: some hunks of it, or a merge
+	Complete    bool   // ContentFile stands for all of the session's content
+	NewMode     bool   // with ContentFile: take the session's permission bits too
+	Force       bool   // apply it even if it is a conflict, because the user has seen that
 }
 
 // hasNewFile reports whether applying the change moves a new file, directory or symlink

@@ -316,9 +316,9 @@ func (s *sessionStore) copyAttributes(out *os.File, name string) {
 // Unpick.
 type pickRecord struct {
 	Path    string
-	NewDir  string `json:"In,omitempty"`
+	NewDir  string `json:",omitempty"`
 	At      int64
-	Partial bool `json:"Given,omitempty"`
+	Partial bool `json:",omitempty"`
 	New     bool `json:",omitempty"` // the real directory did not have the file
 }
 

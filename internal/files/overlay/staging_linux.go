@@ -20,7 +20,7 @@ import (
 // files, so that Undo is not possible.
 
 const (
-	stagingName = "carried" // holds the name of the staging directory
+	stagingName = "staging" // holds the name of the staging directory
 	finalName   = "final"   // marks that Undo is not possible
 )
 
@@ -71,7 +71,7 @@ func stagingOf(o Overlay) Overlay {
 
 // stage copies the new files to a staging directory.
 func stage(o Overlay, changes []PathChange, skipped []string) error {
-	name := ".golem-landing-" + rand.Text() // nobody can guess it
+	name := ".golem-staging-" + rand.Text() // nobody can guess it
 	if err := durable.WriteAlone(o.Store+"/"+stagingName, []byte(name), 0o600); err != nil {
 		return err
 	}

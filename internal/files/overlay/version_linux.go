@@ -12,14 +12,14 @@ import (
 // It is the base of the change.
 type version struct {
 	Path       string `json:",omitempty"`
-	RawPath    []byte `json:"Raw,omitempty"` // the path, if it is not UTF-8
+	RawPath    []byte `json:",omitempty"` // the path, if it is not UTF-8
 	Kind       Kind   `json:",omitempty"`
 	Ino        uint64 `json:",omitempty"`
 	Size       int64  `json:",omitempty"`
 	Ctime      int64  `json:",omitempty"`
 	Mode       uint32 `json:",omitempty"`
-	LinkTarget []byte `json:"To,omitempty"`   // of a symlink
-	Content    int    `json:"Text,omitempty"` // the number of the kept content, 0 for none
+	LinkTarget []byte `json:",omitempty"` // of a symlink
+	Content    int    `json:",omitempty"` // the number of the kept content, 0 for none
 
 	// Unknown is true if others changed the path while the session did.
 	Unknown bool `json:",omitempty"`
@@ -28,10 +28,10 @@ type version struct {
 	// the version that childSource derives: the real one if it is unchanged since Since,
 	// or nothing if Since is 0.
 	Open  bool  `json:",omitempty"`
-	Since int64 `json:"At,omitempty"`
+	Since int64 `json:",omitempty"`
 	// DirIno is the inode of a directory. A directory that somebody moved to the path has
 	// another one, and the files in it may be older than Since.
-	DirIno uint64 `json:"Dir,omitempty"`
+	DirIno uint64 `json:",omitempty"`
 
 	// Names is a digest of the names in a directory that was deleted or replaced, as namesBelow
 	// returns it, "" if it is not known.
@@ -39,14 +39,14 @@ type version struct {
 
 	// CheckedCtime is the ctime of the session's file when it was last found to be a
 	// change.
-	CheckedCtime int64 `json:"Looked,omitempty"`
+	CheckedCtime int64 `json:",omitempty"`
 
-	Forgotten bool `json:"Gone,omitempty"` // in the file of bases: forget the version of this path
+	Forgotten bool `json:",omitempty"` // in the file of bases: forget the version of this path
 
 	// These are for copies: the state of the copied file after the copy; whether it was
 	// skipped; whether another directory is mounted at the path in the session.
-	Copy    copyStamp `json:"Own,omitzero"`
-	Skipped bool      `json:"Left,omitempty"`
+	Copy    copyStamp `json:",omitzero"`
+	Skipped bool      `json:",omitempty"`
 	Covered bool      `json:",omitempty"`
 
 	inUse bool // the walk found the change

@@ -53,7 +53,7 @@ type Step struct {
 	Tool    string    `json:"tool"`
 	Mounts  []Mount   `json:"mounts"`
 	Entries []Entry   `json:"entries,omitempty"`
-	Rename  *Rename   `json:"moved,omitempty"`
+	Rename  *Rename   `json:"rename,omitempty"`
 	// Impossible says why the call cannot be undone, "" if it can.
 	Impossible string `json:"impossible,omitempty"`
 
@@ -66,7 +66,7 @@ type Step struct {
 // A Mount is a directory of the host in which a step changes something.
 type Mount struct {
 	Target string `json:"target"`
-	Dir    string `json:"folder"`
+	Dir    string `json:"dir"`
 }
 
 // An Entry is a name that a call changes.

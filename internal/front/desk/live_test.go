@@ -27,7 +27,7 @@ func TestManySessions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "state.json"), []byte(`{"version": 1, "directory": "/shop"}`), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "state.json"), []byte(`{"version": 2, "directory": "/shop"}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	l := newLive(program.Options{State: state, Now: time.Now})

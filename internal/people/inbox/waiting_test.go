@@ -32,10 +32,10 @@ func TestManySessions(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write("state.json", fmt.Sprintf(`{"version": 1, "directory": %q}`, work))
+	write("state.json", fmt.Sprintf(`{"version": 2, "directory": %q}`, work))
 	for i := range sessions {
 		id := fmt.Sprintf("s%05d", i)
-		write("sessions/"+id+"/session.json", fmt.Sprintf(`{"id": %q, "begun": "2026-01-02T03:04:05Z", "bare": [{"source": %q, "target": "/", "mode": "readOnly"}], "command": "sh", "root": %q}`, id, work, work))
+		write("sessions/"+id+"/session.json", fmt.Sprintf(`{"id": %q, "started": "2026-01-02T03:04:05Z", "mounts": [{"source": %q, "target": "/", "mode": "readOnly"}], "command": "sh", "root": %q}`, id, work, work))
 	}
 	if list, err := BareSessions(o, work); err != nil || len(list) != sessions {
 		t.Fatalf("got %d sessions and %v", len(list), err)

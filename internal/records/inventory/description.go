@@ -5,14 +5,19 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/golem-forge/golem/internal/records/state"
 )
 
 // stateVersion is the version of the files in the state directory of a program. golem
-// reads the files of every older version, and upgrades them when it uses them. State
-// without a description has version 0.
-const stateVersion = 1
+// upgrades the files of an older version when it uses them, except those of changes: they
+// have other names and words since version 2. State without a description has version 0: it
+// is new, or the changes in it say that golem cannot read them.
+const stateVersion = 2
+
+// changeDirs are the directories of a state directory that hold changes.
+var changeDirs = []string{"sessions", "layers", "undo"}
 
 // descriptionName is the name of the description in the state directory of a program.
 const descriptionName = "state.json"
@@ -35,11 +40,24 @@ func readDescription(dir string) (d description, err error) {
 	return d, nil
 }
 
-// Check returns an error if a later version of golem wrote a state directory.
+// Check returns an error if a later version of golem wrote a state directory, or if an earlier
+// one left changes there that this golem cannot read.
 func Check(dir string) error {
 	d, err := readDescription(dir)
-	if err != nil || d.Version <= stateVersion {
+	if err != nil || d.Version == stateVersion || d.Version == 0 {
 		return err
+	}
+	if d.Version < stateVersion {
+		var old []string
+		for _, name := range changeDirs {
+			if entries, err := os.ReadDir(filepath.Join(dir, name)); err == nil && len(entries) > 0 {
+				old = append(old, filepath.Join(dir, name))
+			}
+		}
+		if len(old) == 0 {
+			return nil
+		}
+		return fmt.Errorf("state directory %s: an older golem wrote its changes (version %d of the state, and this golem knows %d); apply or discard them with that golem, then type rm -r %s", dir, d.Version, stateVersion, strings.Join(old, " "))
 	}
 	return fmt.Errorf("state directory %s: a newer golem wrote it (version %d of the state, and this golem knows %d); use that golem, or name another directory with --state", dir, d.Version, stateVersion)
 }

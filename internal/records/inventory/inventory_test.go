@@ -1,6 +1,7 @@
 package inventory_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,11 +48,12 @@ func TestNames(t *testing.T) {
 // that of newer ones.
 func TestVersions(t *testing.T) {
 	for name, test := range map[string]struct{ description, want string }{
-		"none":    {"", ""},
-		"older":   {`{"version":0}`, ""},
-		"current": {`{"version":1,"directory":"/p"}`, ""},
-		"newer":   {`{"version":2,"directory":"/p"}`, "a newer golem wrote it"},
-		"damaged": {`{"version`, "is damaged; move this file away"},
+		"none":       {"", ""},
+		"unnumbered": {`{"version":0}`, ""},
+		"older":      {`{"version":1,"directory":"/p"}`, ""},
+		"current":    {`{"version":2,"directory":"/p"}`, ""},
+		"newer":      {`{"version":3,"directory":"/p"}`, "a newer golem wrote it"},
+		"damaged":    {`{"version`, "is damaged; move this file away"},
 	} {
 		dir, path := openState(t, t.TempDir(), "p-0")
 		if test.description != "" {
@@ -69,8 +71,31 @@ func TestVersions(t *testing.T) {
 		if err := inventory.Describe(dir, path, "/p"); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if data, err := os.ReadFile(filepath.Join(path, "state.json")); err != nil || string(data) != `{"version":1,"directory":"/p"}` {
+		if data, err := os.ReadFile(filepath.Join(path, "state.json")); err != nil || string(data) != `{"version":2,"directory":"/p"}` {
 			t.Errorf("%s: the description is %s, %v", name, data, err)
+		}
+	}
+}
+
+// TestOlderChanges checks that golem refuses the changes of an older version, and that the
+// state can be used after the command that the error names.
+func TestOlderChanges(t *testing.T) {
+	for _, name := range []string{"sessions/a", "layers/applied", "undo/1"} {
+		dir, path := openState(t, t.TempDir(), "p-0")
+		err := dir.Update("state.json", func([]byte) ([]byte, error) { return []byte(`{"version":1,"directory":"/p"}`), nil })
+		if err := errors.Join(err, os.MkdirAll(filepath.Join(path, name), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		err = inventory.Check(path)
+		if err == nil {
+			t.Fatalf("%s: golem reads changes of version 1", name)
+		}
+		text, command, found := strings.Cut(err.Error(), "; apply or discard them with that golem, then type rm -r ")
+		if want := filepath.Join(path, filepath.Dir(name)); !found || command != want || !strings.Contains(text, "an older golem wrote its changes") {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if err := errors.Join(os.RemoveAll(command), inventory.Check(path)); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

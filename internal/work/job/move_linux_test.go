@@ -508,7 +508,7 @@ func TestHostileSnapshot(t *testing.T) {
 		"the overlay":         link(in + "/0"),
 		"the changes":         link(in + "/0/upper"),
 		"the work directory":  link(in + "/0/work"),
-		"the mount point":     link(in + "/0/seen"),
+		"the mount point":     link(in + "/0/mount"),
 		"an owner":            link(in + "/owners"),
 		"the sessions":        link("sessions"),
 		"the journal":         link("journal.key"),

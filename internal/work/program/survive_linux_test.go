@@ -209,7 +209,7 @@ func checkJournal(t *testing.T, dir, state string) {
 		t.Fatal(err)
 	}
 	for _, name := range left {
-		if base := filepath.Base(name); base != "last" && !strings.HasPrefix(base, "work-") && !strings.HasPrefix(base, "landed-") {
+		if base := filepath.Base(name); base != "last" && !strings.HasPrefix(base, "work-") && !strings.HasPrefix(base, "applied-") {
 			t.Errorf("unexpected file %s", base)
 		}
 	}

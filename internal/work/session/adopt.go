@@ -131,7 +131,7 @@ func PartOf(name string) Part {
 		return Record
 	}
 	switch in := len(parts) > 4; {
-	case parts[3] == "lock", in && (parts[3] == "work" || parts[3] == "seen"):
+	case parts[3] == "lock", in && (parts[3] == "work" || parts[3] == "mount"):
 		return Machine
 	case in && (parts[3] == "upper" || parts[3] == "copy" || parts[3] == "dropped"):
 		return Content

@@ -68,10 +68,10 @@ type Options struct {
 // changes stay until they are applied or discarded, even if the process is killed.
 type Session struct {
 	ID       string    `json:"id"`
-	Started  time.Time `json:"begun"`
+	Started  time.Time `json:"started"`
 	LastUsed time.Time `json:"-"` // the time of its file
 	Copy     bool      `json:"copy,omitempty"`
-	Mounts   []Mount   `json:"bare,omitempty"` // the mounts that it was started with, if there was no configuration
+	Mounts   []Mount   `json:"mounts,omitempty"` // the mounts that it was started with, if there was no configuration
 	// Command is the program that golem exec started it with, without the arguments:
 	// these may hold secrets.
 	Command string `json:"command,omitempty"`
