@@ -42,6 +42,7 @@ var phrases = func() []phrase {
 		{`doors?|doorm[ae]n|doorkeepers?`, `gate`},
 		{`takes? in|taken in|took in`, `read`},
 		{`say-so`, `approval`},
+		{`(?-i:Golem(?:'s)?(?: [a-z]\w*|$))`, `golem, in lower case`},
 	} {
 		list = append(list, phrase{regexp.MustCompile(`(?i)\b(?:` + row[0] + `)\b`), row[1]})
 	}

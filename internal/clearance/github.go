@@ -25,7 +25,7 @@ const (
 	maxHubTree  = 500       // files in one request
 )
 
-// A hub is a repository on GitHub. Golem reads it with git, like every remote, and writes
+// A hub is a repository on GitHub. golem reads it with git, like every remote, and writes
 // to it through the API. The first commit of an empty repository is pushed with git.
 type hub struct {
 	network

@@ -162,7 +162,7 @@ func describeTree(ctx context.Context, files *sandbox.Sandbox, dir string, level
 	return Change{Path: dir, Op: Read, About: about + "; golem tool list_files --path " + sandbox.Shown(dir) + " lists them", Becomes: hex.EncodeToString(sum.Sum(nil)[:16])}, nil
 }
 
-// checkReads returns an error if a file has other content than the user approved. Golem checks
+// checkReads returns an error if a file has other content than the user approved. golem checks
 // a command before it runs. Any other call has read the file already, and its result must not
 // be passed on.
 func checkReads(ctx context.Context, g Gate, plan callPlan, prepared preparedCall) error {

@@ -230,7 +230,7 @@ var smugglingCases = map[string]struct{ raw, want string }{
 	"a method in lower case":       {"connect evil.org:443 HTTP/1.1\r\nHost: example.com\r\n\r\n", ""},
 }
 
-// TestSmuggling sends requests that servers read in different ways. Golem refuses them, or
+// TestSmuggling sends requests that servers read in different ways. golem refuses them, or
 // sends them on in a form that leaves no choice. It does so for plain HTTP and inside TLS.
 func TestSmuggling(t *testing.T) {
 	for name, test := range smugglingCases {
@@ -469,7 +469,7 @@ func newECH(t *testing.T, outer string) (list []byte, key tls.EncryptedClientHel
 	return append(binary.BigEndian.AppendUint16(nil, uint16(len(config))), config...), tls.EncryptedClientHelloKey{Config: config, PrivateKey: private.Bytes()}
 }
 
-// TestEncryptedHello sends encrypted hellos. Golem sees the outer name only, which must be
+// TestEncryptedHello sends encrypted hellos. golem sees the outer name only, which must be
 // that of the host. The host may read another name inside: that is domain fronting. Where
 // golem ends TLS, an encrypted hello hides nothing.
 func TestEncryptedHello(t *testing.T) {
@@ -905,7 +905,7 @@ func TestGuesses(t *testing.T) {
 	}
 }
 
-// TestRebinding checks a name that has another address for each question. Golem connects
+// TestRebinding checks a name that has another address for each question. golem connects
 // to the address that it has checked, and checks again for each connection.
 func TestRebinding(t *testing.T) {
 	w := newWorld(t, rules("example.com")...)

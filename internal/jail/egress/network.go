@@ -25,7 +25,7 @@ type Options struct {
 	// ListedOnly makes golem refuse hosts that are not listed. Then it asks only about
 	// those of Tainted.
 	ListedOnly bool
-	// Optional are hosts that programs ask for and do not need. Golem refuses them without a
+	// Optional are hosts that programs ask for and do not need. golem refuses them without a
 	// question if they are not listed.
 	Optional []string
 	// Patience is how long a connection waits for an answer. If it is zero, the connection

@@ -15,7 +15,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Profile is what a program needs besides the directories it works on. Golem shows it
+// A Profile is what a program needs besides the directories it works on. golem shows it
 // before the program starts.
 type Profile struct {
 	Name     string

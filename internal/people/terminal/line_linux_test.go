@@ -328,7 +328,7 @@ func TestLateAnswers(t *testing.T) {
 	if _, screen := s.end(); strings.Contains(screen, "evil") || strings.Contains(screen, "1R") {
 		t.Errorf("input reached the shell: %q", screen)
 	}
-	// Golem does not wait for a terminal that never answers.
+	// golem does not wait for a terminal that never answers.
 	if code, screen := startGolem(t, `printf '\033[c'`).end(); code != 0 || screen != "\x1b[c\x1b\\\x1b[c" {
 		t.Errorf("exit code %d, %q", code, screen)
 	}

@@ -39,7 +39,7 @@ func (l *loader) readMounts(n strictyaml.Node) {
 	l.tree = l.tree.Set([]string{"sandbox", "mounts"}, list)
 }
 
-// maxMounts limits the directories of a sandbox. Golem compares each with every other,
+// maxMounts limits the directories of a sandbox. golem compares each with every other,
 // for every worker.
 const maxMounts = 100
 

@@ -34,11 +34,11 @@ func endpointsKey() strictyaml.Key {
 		Doc: "Services by name, for `api_send`. No model names an address.", Keys: []strictyaml.Key{
 			{Name: "url", Type: strictyaml.Text, Example: "https://tracker.example.com/api/notes", Doc: "The address: https, or http on this machine. Required."},
 			{Name: "mode", Type: strictyaml.Word, Words: []string{"manual", "both"}, Default: "manual", Example: "both",
-				Doc: "Who may send: `manual` only you, `both` also workers with the toolset `clearance`. Golem asks you about every call, with the whole body."},
+				Doc: "Who may send: `manual` only you, `both` also workers with the toolset `clearance`. golem asks you about every call, with the whole body."},
 			{Name: "method", Type: strictyaml.Word, Words: []string{"POST", "PUT", "PATCH"}, Default: "POST", Example: "PUT", Doc: "The HTTP method."},
-			{Name: "type", Type: strictyaml.Text, Default: "application/json", Example: "text/markdown", Doc: "The media type of the body. Golem checks that JSON is valid."},
+			{Name: "type", Type: strictyaml.Text, Default: "application/json", Example: "text/markdown", Doc: "The media type of the body. golem checks that JSON is valid."},
 			{Name: "headers", Type: strictyaml.Free, Example: `{Authorization: "Bearer env:TRACKER_TOKEN"}`,
-				Doc: "HTTP headers. Golem replaces `env:NAME` at the end of a value with that environment variable, so you write no secret into the file. Nobody else sees the value."},
+				Doc: "HTTP headers. golem replaces `env:NAME` at the end of a value with that environment variable, so you write no secret into the file. Nobody else sees the value."},
 		}}
 }
 

@@ -34,7 +34,7 @@ type Project struct {
 	// Private are names of servers that the user chose for the agent. They may lead to
 	// private addresses.
 	Private []string
-	// Optional are hosts that the agent asks for and does not need. Golem refuses them without
+	// Optional are hosts that the agent asks for and does not need. golem refuses them without
 	// a question, unless the network has them.
 	Optional []string
 	AskHosts bool // golem asks about hosts that are not in Network, if that is a list

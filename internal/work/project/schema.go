@@ -27,7 +27,7 @@ func Schema() strictyaml.Key {
 		{Name: "show_thinking", Type: strictyaml.Bool, Default: "false", Example: "true",
 			Doc: "Whether you see the thoughts of the model while it works."},
 		{Name: "model_server", Type: strictyaml.Group, Example: "{url: http://localhost:8000/v1, key: TEAM_KEY}",
-			Doc: "Your own server in place of the vendor's. Golem sends it no key except the one named here.", Keys: []strictyaml.Key{
+			Doc: "Your own server in place of the vendor's. golem sends it no key except the one named here.", Keys: []strictyaml.Key{
 				{Name: "url", Type: strictyaml.Text, Example: "http://localhost:8000/v1", Valid: checkServer, Doc: "Its address: https, or http on this machine. Elsewhere http is allowed only without a key."},
 				{Name: "key", Type: strictyaml.Text, Example: "TEAM_KEY", Valid: checkServerKey, Doc: "The environment variable that holds its key."},
 				{Name: "api", Type: strictyaml.Word, Words: []string{"chat", "responses"}, Example: "chat",
@@ -178,7 +178,7 @@ func clearanceKey() strictyaml.Key {
 				{Name: "max_files", Type: strictyaml.Whole, Example: "200", Valid: wholeFrom(1, 1_000_000_000, noLimit), Doc: "Files."},
 				{Name: "max_bytes", Type: strictyaml.Count, Example: "20MB", Valid: bytesFrom1(noLimit), Doc: "Total bytes, by default 4 GiB."},
 				{Name: "max_percent", Type: strictyaml.Whole, Example: "50", Valid: wholeFrom(1, 1_000_000, noLimit), Doc: "Bytes that go out for each hundred that were read. A review flags more than that."},
-				{Name: "scan_bytes", Type: strictyaml.Count, Example: "64MB", Valid: bytesFrom1(noLimit), Doc: "The largest file that is scanned, by default 32 MiB. Golem holds a larger one back."},
+				{Name: "scan_bytes", Type: strictyaml.Count, Example: "64MB", Valid: bytesFrom1(noLimit), Doc: "The largest file that is scanned, by default 32 MiB. golem holds a larger one back."},
 				{Name: "scan_time", Type: strictyaml.Span, Example: "2m", Valid: timeAbove0(noLimit), Doc: "How long the scan of one file may take, by default a minute. After that golem holds the file back."},
 			}},
 		}}

@@ -141,7 +141,7 @@ func lineStart(text string, line int) (col int, begins byte) {
 	return 1 + len(text) - len(rest), begins
 }
 
-// compileLate returns a pattern that is compiled on first use. Golem starts itself again for
+// compileLate returns a pattern that is compiled on first use. golem starts itself again for
 // each jail, and should not compile patterns it does not need.
 func compileLate(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
