@@ -86,7 +86,7 @@ func TestEditAfterApply(t *testing.T) {
 			must(t, err)
 			must(t, applyChanges(b.Overlay, changes, nil))
 			if how == "killed" { // before the end of Apply was marked
-				must(t, os.Remove(b.Store+"/landed"))
+				must(t, os.Remove(b.Store+"/applied"))
 			}
 			run(t, b.Dir, edit)
 			mine := describe(t, b.Dir)

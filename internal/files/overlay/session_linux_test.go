@@ -733,7 +733,7 @@ func TestBaseContent(t *testing.T) {
 	b = newSession(t)
 	run(t, b.Dir, "i=0; while [ $i -lt 1010 ]; do echo $i > many/f$i; i=$((i+1)); done")
 	b.call("for f in many/f*; do echo x > $f; done")
-	kept, err := os.ReadDir(b.Store + "/base")
+	kept, err := os.ReadDir(b.Store + "/contents")
 	must(t, err)
 	if len(kept) != 1000 {
 		t.Errorf("%d contents are kept, want 1000", len(kept))
