@@ -16,7 +16,7 @@ import (
 // was known, Again cannot check that, and the new diff shows what is replaced. From the
 // request it uses only the author, the committer and the time. The workers stay those of
 // the old commit.
-func (d *Desk) Again(ctx context.Context, id string, r Request) (*StagedCommit, error) {
+func (d *Commits) Again(ctx context.Context, id string, r Request) (*StagedCommit, error) {
 	old, err := d.Get(id)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (d *Desk) Again(ctx context.Context, id string, r Request) (*StagedCommit, 
 
 // refuseChanged returns an error if a branch has changed files of a commit since it was
 // staged.
-func (d *Desk) refuseChanged(ctx context.Context, at place, c *StagedCommit, now git.Hash) error {
+func (d *Commits) refuseChanged(ctx context.Context, at place, c *StagedCommit, now git.Hash) error {
 	var paths []string
 	for _, f := range c.Files {
 		paths = append(paths, f.Path)
@@ -92,7 +92,7 @@ func (d *Desk) refuseChanged(ctx context.Context, at place, c *StagedCommit, now
 }
 
 // content opens a blob of the store.
-func (d *Desk) content(ctx context.Context, at place, hash git.Hash) (io.ReadCloser, error) {
+func (d *Commits) content(ctx context.Context, at place, hash git.Hash) (io.ReadCloser, error) {
 	r, err := d.store.Reader(ctx, at.objects())
 	if err != nil {
 		return nil, err

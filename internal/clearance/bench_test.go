@@ -64,7 +64,7 @@ func benchDiff(b *testing.B, table *benchtable.Table) {
 		}
 	}), benchtable.Repeat(func() { runGit(b, local, "diff", "HEAD~1", "HEAD") }),
 		benchtable.Repeat(func() {
-			if _, err := desk.Look(b.Context(), c, 0, nil); err != nil {
+			if _, err := desk.Examine(b.Context(), c, 0, nil); err != nil {
 				b.Fatal(err)
 			}
 		}))

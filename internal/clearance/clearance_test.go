@@ -48,7 +48,7 @@ func writeFile(t testing.TB, name, content string) {
 type scene struct {
 	*testing.T
 	state, local, bare string
-	desk               *clearance.Desk
+	desk               *clearance.Commits
 }
 
 func setUp(t *testing.T) *scene {
@@ -95,7 +95,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func openDesk(t testing.TB, dir, local, bare string) *clearance.Desk {
+func openDesk(t testing.TB, dir, local, bare string) *clearance.Commits {
 	t.Helper()
 	folder, err := state.Open(dir)
 	if err != nil {

@@ -32,7 +32,7 @@ type FileDiff struct {
 
 // Diff compares the files of a staged commit with those that they replace. It reads the
 // objects that a push would push, and calls show for one file at a time.
-func (d *Desk) Diff(ctx context.Context, c *StagedCommit, show func(FileDiff) error) error {
+func (d *Commits) Diff(ctx context.Context, c *StagedCommit, show func(FileDiff) error) error {
 	_, at, err := d.open(ctx, c.Target)
 	if err != nil {
 		return err

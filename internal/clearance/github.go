@@ -29,12 +29,12 @@ const (
 // to it through the API. The first commit of an empty repository is pushed with git.
 type hub struct {
 	network
-	store  *git.Store
+	store  *git.ObjectStore
 	target Target
 }
 
 // hub opens a GitHub target.
-func (d *Desk) hub(t Target) (place, error) {
+func (d *Commits) hub(t Target) (place, error) {
 	at, err := d.store.Hub(t.server(), t.Repo, d.proof)
 	if err == nil {
 		at.Name = t.Name
@@ -149,7 +149,7 @@ func differs(what string, got string, want git.Hash) error {
 }
 
 // blobs creates the blobs of the files, each content once.
-func (a *api) blobs(ctx context.Context, store *git.Store, c *StagedCommit) error {
+func (a *api) blobs(ctx context.Context, store *git.ObjectStore, c *StagedCommit) error {
 	done := map[git.Hash]bool{}
 	for _, f := range c.Files {
 		if f.Mode == git.None || done[f.New] {
@@ -164,7 +164,7 @@ func (a *api) blobs(ctx context.Context, store *git.Store, c *StagedCommit) erro
 }
 
 // blob creates the blob of a file. It streams the content.
-func (a *api) blob(ctx context.Context, store *git.Store, f File) error {
+func (a *api) blob(ctx context.Context, store *git.ObjectStore, f File) error {
 	var got object
 	err := a.call(ctx, func(ctx context.Context) error {
 		r, err := store.Reader(ctx)

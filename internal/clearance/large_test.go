@@ -107,7 +107,7 @@ func TestNoTimeToScan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	look, err := s.desk.Look(t.Context(), c, 0, set)
+	look, err := s.desk.Examine(t.Context(), c, 0, set)
 	if err != nil {
 		t.Fatal(err)
 	}

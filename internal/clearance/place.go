@@ -35,7 +35,7 @@ type source interface {
 }
 
 // open opens the target of a name.
-func (d *Desk) open(ctx context.Context, name string) (Target, place, error) {
+func (d *Commits) open(ctx context.Context, name string) (Target, place, error) {
 	t, err := d.target(name)
 	if err != nil {
 		return t, nil, err
@@ -45,7 +45,7 @@ func (d *Desk) open(ctx context.Context, name string) (Target, place, error) {
 }
 
 // reach opens a target. Errors about the target name it.
-func (d *Desk) reach(ctx context.Context, t Target) (place, error) {
+func (d *Commits) reach(ctx context.Context, t Target) (place, error) {
 	at, err := d.at(ctx, t)
 	return at, ofTarget(t.Name, err)
 }
@@ -62,7 +62,7 @@ func ofTarget(name string, err error) error {
 }
 
 // at opens a target.
-func (d *Desk) at(ctx context.Context, t Target) (place, error) {
+func (d *Commits) at(ctx context.Context, t Target) (place, error) {
 	switch t.Type {
 	case "local", "bare":
 		return d.onDisk(ctx, t, string(t.Path), t.Type == "local")
@@ -83,7 +83,7 @@ func (d *Desk) at(ctx context.Context, t Target) (place, error) {
 }
 
 // onDisk opens a target on this machine.
-func (d *Desk) onDisk(ctx context.Context, t Target, path string, work bool) (place, error) {
+func (d *Commits) onDisk(ctx context.Context, t Target, path string, work bool) (place, error) {
 	at, err := d.store.Target(ctx, path, !work)
 	if err == nil && t.Hooks {
 		at.RunHooks(d.proof)
@@ -189,7 +189,7 @@ func (n network) settle(ctx context.Context, c *StagedCommit) (bool, error) {
 
 // Refresh pulls a branch of a remote target, "" for the target's own. The next commit is
 // staged on it. For other targets it does nothing.
-func (d *Desk) Refresh(ctx context.Context, target, branch string) error {
+func (d *Commits) Refresh(ctx context.Context, target, branch string) error {
 	t, at, err := d.open(ctx, target)
 	if err != nil {
 		return err

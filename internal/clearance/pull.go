@@ -40,7 +40,7 @@ type Pull struct {
 	Target, Branch string
 	Commit         git.Hash
 	Files          []Pulled
-	desk           *Desk
+	commits        *Commits
 	objects        string
 	reader         *git.Reader
 }
@@ -48,7 +48,7 @@ type Pull struct {
 // Pull returns the files of a branch at the paths, or in directories at the paths, as the
 // target has them now. Without paths it returns all files. An empty branch means the
 // target's own. The caller closes the result.
-func (d *Desk) Pull(ctx context.Context, target, branch string, paths []string) (*Pull, error) {
+func (d *Commits) Pull(ctx context.Context, target, branch string, paths []string) (*Pull, error) {
 	if len(paths) > maxPaths {
 		return nil, &sandbox.Error{Op: "pull", Code: sandbox.ErrLimit, Hint: fmt.Sprintf("%d paths, and the limit is %d; name directories", len(paths), maxPaths)}
 	}
@@ -66,7 +66,7 @@ func (d *Desk) Pull(ctx context.Context, target, branch string, paths []string) 
 	if err := at.refresh(ctx, branch); err != nil {
 		return nil, err
 	}
-	p := &Pull{Target: t.Name, Branch: branch, desk: d, objects: at.objects()}
+	p := &Pull{Target: t.Name, Branch: branch, commits: d, objects: at.objects()}
 	if p.Commit, err = at.branch(ctx, branch); err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (p *Pull) Read(hash git.Hash, most int64) ([]byte, error) {
 
 // Copy writes a content of any size.
 func (p *Pull) Copy(ctx context.Context, hash git.Hash, to io.Writer) error {
-	r, err := p.desk.store.Reader(ctx, p.objects)
+	r, err := p.commits.store.Reader(ctx, p.objects)
 	if err != nil {
 		return err
 	}
@@ -167,12 +167,12 @@ func (p *Pull) Took(paths ...string) error {
 	for _, path := range paths {
 		took[path] = true
 	}
-	return p.desk.folder.Update(pulledDocument, func(old []byte) ([]byte, error) {
+	return p.commits.folder.Update(pulledDocument, func(old []byte) ([]byte, error) {
 		all, err := remembered(old)
 		if err != nil {
 			return nil, err
 		}
-		for _, tree := range []string{p.desk.tree, anyTree} {
+		for _, tree := range []string{p.commits.tree, anyTree} {
 			key := pulledKey(tree, p.Target, p.Branch)
 			if all[key] == nil {
 				all[key] = of{}
@@ -188,7 +188,7 @@ func (p *Pull) Took(paths ...string) error {
 }
 
 // Branches returns the branches of a target and their commits, as they are now.
-func (d *Desk) Branches(ctx context.Context, target string) (map[string]git.Hash, error) {
+func (d *Commits) Branches(ctx context.Context, target string) (map[string]git.Hash, error) {
 	_, at, err := d.open(ctx, target)
 	if err != nil {
 		return nil, err
@@ -203,12 +203,12 @@ type BranchFiles struct {
 	Commit git.Hash // "" if there is none yet, or a remote's was never pulled
 	Files  []git.Entry
 
-	store   *git.Store
+	store   *git.ObjectStore
 	objects string
 }
 
 // OpenBranchFiles opens the own branch of a target. It uses no network.
-func OpenBranchFiles(ctx context.Context, d *Desk, target string) (*BranchFiles, error) {
+func OpenBranchFiles(ctx context.Context, d *Commits, target string) (*BranchFiles, error) {
 	t, at, err := d.open(ctx, target)
 	if err != nil {
 		return nil, err

@@ -56,7 +56,7 @@ func remembered(data []byte) (all map[string]of, err error) {
 
 // remember records after a push that the tree of a commit has its files as the branch has
 // them now. It records nothing for a tree without pulled files.
-func (d *Desk) remember(c *StagedCommit) error {
+func (d *Commits) remember(c *StagedCommit) error {
 	data, err := d.folder.Read(pulledDocument)
 	if err != nil || data == nil {
 		return err
@@ -94,7 +94,7 @@ func hasPulled(all map[string]of, tree, target string) bool {
 // Had returns a function that reports whether the tree had a file of a target. If such a
 // file is missing now, it was deleted. If nothing was pulled into the tree, the function
 // always reports true, because the files came another way.
-func (d *Desk) Had(target string) (func(path string) bool, error) {
+func (d *Commits) Had(target string) (func(path string) bool, error) {
 	t, err := d.target(target)
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (d *Desk) Had(target string) (func(path string) bool, error) {
 
 // bases returns the files that the tree last got of a branch. For other files it uses the
 // base of the newest waiting commit. Elsewhere holds what any tree got last.
-func (d *Desk) bases(target, branch string) (base, elsewhere map[string]had, err error) {
+func (d *Commits) bases(target, branch string) (base, elsewhere map[string]had, err error) {
 	base, elsewhere = map[string]had{}, map[string]had{}
 	waiting, err := d.List()
 	if err != nil {
@@ -159,7 +159,7 @@ func (d *Desk) bases(target, branch string) (base, elsewhere map[string]had, err
 	return base, elsewhere, nil
 }
 
-func (d *Desk) remembered() (map[string]of, error) {
+func (d *Commits) remembered() (map[string]of, error) {
 	data, err := d.folder.Read(pulledDocument)
 	if err != nil {
 		return nil, err

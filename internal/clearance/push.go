@@ -13,7 +13,7 @@ import (
 // Push pushes a staged commit unchanged. For one that was pushed already it returns the
 // recorded result. The branch must be the one it was staged for, or "". It is a conflict
 // if the branch has moved, and then the commit keeps waiting.
-func (d *Desk) Push(ctx context.Context, id, branch string) (*PushResult, error) {
+func (d *Commits) Push(ctx context.Context, id, branch string) (*PushResult, error) {
 	e, err := d.find(id, id != "")
 	if err != nil {
 		return nil, err
@@ -45,7 +45,7 @@ func (d *Desk) Push(ctx context.Context, id, branch string) (*PushResult, error)
 
 // settleAll settles the pushes to a target that were begun. The caller holds the lease of
 // the target, so nobody else is pushing there: such a push was interrupted.
-func (d *Desk) settleAll(ctx context.Context, target string) error {
+func (d *Commits) settleAll(ctx context.Context, target string) error {
 	list, err := d.list()
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (d *Desk) settleAll(ctx context.Context, target string) error {
 // does not ask for approval in vain. It checks only a target on this machine, for a
 // branch that has moved, a branch that is not checked out, and a work tree with changes.
 // It checks nothing if an interrupted push waits to be settled.
-func (d *Desk) Ready(ctx context.Context, c *StagedCommit) error {
+func (d *Commits) Ready(ctx context.Context, c *StagedCommit) error {
 	list, err := d.list()
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (d *Desk) Ready(ctx context.Context, c *StagedCommit) error {
 }
 
 // Hooks returns the names of the hooks that a push of a commit runs on this machine.
-func (d *Desk) Hooks(ctx context.Context, c *StagedCommit) ([]string, error) {
+func (d *Commits) Hooks(ctx context.Context, c *StagedCommit) ([]string, error) {
 	_, at, err := d.open(ctx, c.Target)
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func (t Target) refuseMoved(ctx context.Context, at source, c *StagedCommit) err
 const patience = 10 * time.Second
 
 // push pushes a commit that was not pushed before.
-func (d *Desk) push(ctx context.Context, c *StagedCommit) (*PushResult, error) {
+func (d *Commits) push(ctx context.Context, c *StagedCommit) (*PushResult, error) {
 	t, at, err := d.open(ctx, c.Target)
 	if err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func (d *Desk) push(ctx context.Context, c *StagedCommit) (*PushResult, error) {
 }
 
 // done records that a commit was pushed.
-func (d *Desk) done(c *StagedCommit) (*PushResult, error) {
+func (d *Commits) done(c *StagedCommit) (*PushResult, error) {
 	t, err := d.target(c.Target)
 	if err != nil {
 		return nil, err
@@ -176,7 +176,7 @@ func (d *Desk) done(c *StagedCommit) (*PushResult, error) {
 
 // settle finds out whether a push that was begun happened, finishes or undoes what it
 // left, and records the result. The result is nil if the push did not happen.
-func (d *Desk) settle(ctx context.Context, c *StagedCommit) (*PushResult, error) {
+func (d *Commits) settle(ctx context.Context, c *StagedCommit) (*PushResult, error) {
 	_, at, err := d.open(ctx, c.Target)
 	if err != nil {
 		return nil, err
@@ -194,7 +194,7 @@ func (d *Desk) settle(ctx context.Context, c *StagedCommit) (*PushResult, error)
 // Discard removes a staged commit. If a push of it was begun, Discard first asks the
 // target whether it happened. If the target does not answer, Discard removes the commit
 // all the same, and the error ErrUncertain says that it may have been pushed.
-func (d *Desk) Discard(ctx context.Context, id string) error {
+func (d *Commits) Discard(ctx context.Context, id string) error {
 	e, err := d.find(id, false)
 	if err != nil {
 		return err

@@ -44,18 +44,18 @@ func (s *scene) serve(password string) string {
 }
 
 // remote returns a desk with the remote at an address as its only target.
-func (s *scene) remote(address string, proof git.Credentials) *clearance.Desk {
+func (s *scene) remote(address string, proof git.Credentials) *clearance.Commits {
 	s.Helper()
 	return s.open(proof, clearance.Target{Name: "origin", Type: "remote", URL: address, Branch: "main"})
 }
 
 // open returns a desk with other targets.
-func (s *scene) open(proof git.Credentials, targets ...clearance.Target) *clearance.Desk {
+func (s *scene) open(proof git.Credentials, targets ...clearance.Target) *clearance.Commits {
 	s.Helper()
 	return s.openWith("git", proof, targets...)
 }
 
-func (s *scene) openWith(program string, proof git.Credentials, targets ...clearance.Target) *clearance.Desk {
+func (s *scene) openWith(program string, proof git.Credentials, targets ...clearance.Target) *clearance.Commits {
 	s.Helper()
 	folder, err := state.Open(s.state)
 	if err != nil {

@@ -119,7 +119,7 @@ func (t Target) shown(commit git.Hash) string {
 }
 
 // target returns the target of a name. An empty name means the only target, or origin.
-func (d *Desk) target(name string) (Target, error) {
+func (d *Commits) target(name string) (Target, error) {
 	var names []string
 	for _, t := range d.targets {
 		if t.Name == name || name == "" && (len(d.targets) == 1 || t.Name == "origin") {
@@ -137,19 +137,19 @@ func (d *Desk) target(name string) (Target, error) {
 	return Target{}, &sandbox.Error{Op: "target", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
 }
 
-// A Desk keeps staged commits, for all processes of a program.
-type Desk struct {
+// Commits are the staged commits of a program, for all its processes.
+type Commits struct {
 	stagedList
 	leases  state.Leases
-	store   *git.Store
+	store   *git.ObjectStore
 	targets []Target
 	proof   git.Credentials
 	tree    string // session whose files are pulled into, "" for the program's own
 }
 
-// Open opens the desk in a program's state directory. Only a git that reaches a remote,
+// Open opens the staged commits in a program's state directory. Only a git that reaches a remote,
 // the API of GitHub and hooks get values from the credentials.
-func Open(folder *state.Dir, store *git.Store, targets []Target, proof git.Credentials) (*Desk, error) {
+func Open(folder *state.Dir, store *git.ObjectStore, targets []Target, proof git.Credentials) (*Commits, error) {
 	blobs, err := folder.Blobs("staged")
 	if err != nil {
 		return nil, err
@@ -158,11 +158,11 @@ func Open(folder *state.Dir, store *git.Store, targets []Target, proof git.Crede
 	if err != nil {
 		return nil, err
 	}
-	return &Desk{stagedList: stagedList{folder, blobs}, leases: leases, store: store, targets: targets, proof: proof}, nil
+	return &Commits{stagedList: stagedList{folder, blobs}, leases: leases, store: store, targets: targets, proof: proof}, nil
 }
 
-// In returns the desk for the files of a session, by the session's name.
-func (d *Desk) In(tree string) *Desk {
+// In returns the commits for the files of a session, by the session's name.
+func (d *Commits) In(tree string) *Commits {
 	in := *d
 	in.tree = tree
 	return &in
@@ -191,7 +191,7 @@ type Request struct {
 
 // Names returns the files that a branch of a target has at a path or below it. An empty
 // branch means the target's own, an empty path means all files.
-func (d *Desk) Names(ctx context.Context, target, branch, path string) ([]string, error) {
+func (d *Commits) Names(ctx context.Context, target, branch, path string) ([]string, error) {
 	t, at, err := d.open(ctx, target)
 	if err != nil {
 		return nil, err
@@ -205,7 +205,7 @@ func (d *Desk) Names(ctx context.Context, target, branch, path string) ([]string
 
 // Stage stores a commit for a target. It uses no network. It skips files that the branch
 // already has.
-func (d *Desk) Stage(ctx context.Context, r Request) (*StagedCommit, error) {
+func (d *Commits) Stage(ctx context.Context, r Request) (*StagedCommit, error) {
 	t, err := d.target(r.Target)
 	if err != nil {
 		return nil, err

@@ -11,7 +11,7 @@ import (
 const grace = time.Hour
 
 // tidy removes unused objects from the store. It may fail: the next stage tries again.
-func (d *Desk) tidy(now time.Time) {
+func (d *Commits) tidy(now time.Time) {
 	list, err := d.list()
 	if err != nil {
 		return
@@ -27,7 +27,7 @@ func (d *Desk) tidy(now time.Time) {
 
 // drop removes a commit from the store, unless it also waits under another ID, for
 // example for a second target.
-func (d *Desk) drop(commit git.Hash) {
+func (d *Commits) drop(commit git.Hash) {
 	list, err := d.list()
 	if err != nil || slices.ContainsFunc(list, func(e entry) bool { return e.Phase != pushed && e.Commit == commit }) {
 		return

@@ -31,7 +31,7 @@ func TestWideText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	look, err := s.desk.Look(t.Context(), c, 0, set)
+	look, err := s.desk.Examine(t.Context(), c, 0, set)
 	if err != nil {
 		t.Fatal(err)
 	}

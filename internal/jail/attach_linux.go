@@ -17,13 +17,13 @@ import (
 type Terminal struct {
 	Person *os.File // the side for the user
 
-	session *Session
+	jail    *Jail
 	program *os.File
 	cell    *wire // the cell that has the terminal; nil after use
 }
 
 // Terminal opens a terminal. The caller must close it.
-func (s *Session) Terminal() (t *Terminal, err error) {
+func (s *Jail) Terminal() (t *Terminal, err error) {
 	p := s.plan.attached()
 	var files []int
 	if s.level == Landlock {
@@ -47,7 +47,7 @@ func (s *Session) Terminal() (t *Terminal, err error) {
 	if err != nil {
 		return nil, errors.Join(err, closeAll(files))
 	}
-	return &Terminal{Person: os.NewFile(uintptr(files[0]), "terminal"), session: s, program: os.NewFile(uintptr(files[1]), "terminal"), cell: c}, nil
+	return &Terminal{Person: os.NewFile(uintptr(files[0]), "terminal"), jail: s, program: os.NewFile(uintptr(files[1]), "terminal"), cell: c}, nil
 }
 
 func closeAll(fds []int) (err error) {
@@ -60,7 +60,7 @@ func closeAll(fds []int) (err error) {
 // Close closes the terminal. Processes that use it get a hangup.
 func (t *Terminal) Close() error {
 	if t.cell != nil {
-		t.session.drop(t.cell)
+		t.jail.drop(t.cell)
 		t.cell = nil
 	}
 	t.program.Close()
@@ -71,7 +71,7 @@ func (t *Terminal) Close() error {
 // all processes that it started have ended. It does not collect output. All limits of Run
 // hold except output. Time is limited only if the command sets a limit, and processor
 // time only if the policy does.
-func (s *Session) Attach(ctx context.Context, c Command, at Attached) (Result, error) {
+func (s *Jail) Attach(ctx context.Context, c Command, at Attached) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{Stopped: true, Level: s.level}, fmt.Errorf("jail: %w", err)
 	}
@@ -114,12 +114,12 @@ func (s *Session) Attach(ctx context.Context, c Command, at Attached) (Result, e
 
 // orderAttached sends an order to the cell that has the terminal, or to any cell if there
 // is no terminal.
-func (s *Session) orderAttached(o order, t *Terminal, streams []int) (*wire, Record, error) {
+func (s *Jail) orderAttached(o order, t *Terminal, streams []int) (*wire, Record, error) {
 	if t == nil {
 		return s.order(o, streams...)
 	}
-	if t.cell == nil || t.session != s {
-		return nil, nil, errors.New("jail: the terminal was used before, or is another session's")
+	if t.cell == nil || t.jail != s {
+		return nil, nil, errors.New("jail: the terminal was used before, or belongs to another jail")
 	}
 	w := t.cell
 	t.cell = nil

@@ -15,13 +15,13 @@ type Terminal struct{ Person *os.File }
 func (*Terminal) Close() error { return nil }
 
 // Terminal returns the error of Start.
-func (*Session) Terminal() (*Terminal, error) {
+func (*Jail) Terminal() (*Terminal, error) {
 	_, err := Start(Policy{}, nil)
 	return nil, err
 }
 
 // Attach returns the error of Start.
-func (*Session) Attach(context.Context, Command, Attached) (Result, error) {
+func (*Jail) Attach(context.Context, Command, Attached) (Result, error) {
 	_, err := Start(Policy{}, nil)
 	return Result{}, err
 }

@@ -81,7 +81,7 @@ type attackEnv struct {
 	work    string // at /work, writable
 	canary  string // a secret that no command may see
 	policy  jail.Policy
-	session *jail.Session
+	session *jail.Jail
 	was     string // the state of the outside before the attack
 }
 

@@ -219,7 +219,7 @@ func judgeSearch(t *testing.T, what, out string, err error) {
 }
 
 // search lets a command search.
-func search(t *testing.T, s *jail.Session, texts []string) {
+func search(t *testing.T, s *jail.Jail, texts []string) {
 	t.Helper()
 	c := probeCommand("search")
 	c.Input = []byte(strings.Join(texts, "\n"))
@@ -228,7 +228,7 @@ func search(t *testing.T, s *jail.Session, texts []string) {
 }
 
 // searchBeside lets a command at a terminal search, and a service.
-func searchBeside(t *testing.T, s *jail.Session, texts []string) {
+func searchBeside(t *testing.T, s *jail.Jail, texts []string) {
 	t.Helper()
 	c := probeCommand("search")
 	term, err := s.Terminal()

@@ -86,7 +86,7 @@ func tryHeld(t *testing.T, m mode, swap func(*testing.T, string) string, access 
 	}
 	files, err := sandbox.New(sandbox.Config{Mounts: mounts})
 	check(t, err)
-	start := func() (*jail.Session, error) {
+	start := func() (*jail.Jail, error) {
 		list, err := jail.MountsOf(files)
 		if err != nil {
 			return nil, err
@@ -105,7 +105,7 @@ func tryHeld(t *testing.T, m mode, swap func(*testing.T, string) string, access 
 	if access == sandbox.ReadWrite {
 		line += "; echo made > made"
 	}
-	try := func(what string, s *jail.Session, err error) (worked bool) {
+	try := func(what string, s *jail.Jail, err error) (worked bool) {
 		t.Helper()
 		var r changes.Result
 		if err == nil {

@@ -12,12 +12,10 @@ import (
 	"strings"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/internal/files/claim"
-	"github.com/golem-forge/golem/sandbox"
 )
 
 // The level without namespaces. A cell is an ordinary process of the host. Landlock
@@ -35,76 +33,12 @@ const leastLandlock = 6
 // builds no tree. It only reads the plan for its directories.
 const online stepKind = "online"
 
-// Start starts a session at the best level that this machine provides. The caller must
-// close it. If the policy requires a better level, the error is ErrNoSandbox.
-func Start(p Policy, now func() time.Time) (*Session, error) {
-	for _, m := range p.Mounts {
-		if !utf8.ValidString(string(m.Source)) {
-			return nil, &sandbox.Error{Op: "jail", Path: m.Target, Code: sandbox.ErrInvalid, Hint: "the name of its directory on the host is not valid UTF-8, so commands cannot see it: rename it"}
-		}
-	}
-	if err := checkPrivate(p.Private); err != nil {
-		return nil, err
-	}
-	for _, name := range p.Etc {
-		if err := CheckEtc(name); err != nil {
-			return nil, err
-		}
-	}
-	needs, out := "require_os_sandbox or --jail requires the level "+p.Least.String(), "run golem doctor to see what is missing"
-	if p.Recorder != nil {
-		needs, out = "the command writes to an overlay of your directory, which requires the level namespaces", out+", and try again"
-	}
-	if p.Overlays != nil && p.Overlays.Mounted() {
-		p.Least = Namespaces
-		needs, out = "the session works on an overlay, which requires the level namespaces", "run golem doctor to see what is missing, or work on a copy with --session new --copy"
-	}
-	if p.Network {
-		p.Egress = nil
-	}
-	if err := p.prepare(Namespaces); err != nil {
-		return nil, err
-	}
-	s, err := startNamespaces(p, now)
-	if err == nil {
-		return s, nil
-	}
-	var own *sandbox.Error
-	if p.Egress != nil && errors.As(err, &own) { // an error of the session, not of the machine
-		return nil, own
-	}
-	if p.Least > Landlock {
-		return nil, noSandbox(needs+", and this machine cannot provide it ("+inLine(err)+")", out)
-	}
-	s, bare := startBare(p, now)
-	if bare != nil {
-		if errors.As(bare, &own) {
-			return nil, own
-		}
-		if errors.Is(bare, errWithin) {
-			out = "give both directories the same rules, or run golem doctor to see what the level namespaces lacks"
-		}
-		return nil, noSandbox("this machine cannot provide the level namespaces ("+inLine(err)+"), and the level landlock is not enough: "+inLine(bare), out)
-	}
-	return s, nil
-}
-
-// noSandbox returns the error for a machine that lacks the level that commands need.
-func noSandbox(why, out string) error {
-	return &sandbox.Error{Op: "jail", Code: ErrNoSandbox, Hint: "golem ran no command: " + why + "; " + out}
-}
-
-// inLine returns the text of an error in one line, without the prefix of this package.
-func inLine(err error) string {
-	return strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "jail: ")), " ")
-}
-
 // errWithin is the reason why Landlock without namespaces cannot enforce a policy.
 var errWithin = errors.New("landlock opens everything below a directory")
 
-// startBare starts a session without namespaces. If it cannot limit the network to a list
+// startBare starts a jail without namespaces. If it cannot limit the network to a list
 // of hosts, commands have no network.
-func startBare(p Policy, now func() time.Time) (*Session, error) {
+func startBare(p Policy, now func() time.Time) (*Jail, error) {
 	if p.Egress == nil {
 		return startBareWith(p, now)
 	}
@@ -121,8 +55,8 @@ func startBare(p Policy, now func() time.Time) (*Session, error) {
 	return off, nil
 }
 
-// startBareWith starts a session with exactly the network of its policy.
-func startBareWith(p Policy, now func() time.Time) (*Session, error) {
+// startBareWith starts a jail with exactly the network of its policy.
+func startBareWith(p Policy, now func() time.Time) (*Jail, error) {
 	if v := landlockVersion(); v < leastLandlock {
 		return nil, fmt.Errorf("landlock of version %d is needed (Linux 6.12), and this kernel has %d", leastLandlock, v)
 	}
@@ -146,7 +80,7 @@ func startBareWith(p Policy, now func() time.Time) (*Session, error) {
 		near.Close()
 		return nil, err
 	}
-	s := &Session{policy: p, now: now, level: Landlock, plan: compile(p, os.Geteuid(), os.Getegid()), holder: &Helper{wire: near}, groups: newGroups(), cells: make(map[*wire]bool)}
+	s := &Jail{policy: p, now: now, level: Landlock, plan: compile(p, os.Geteuid(), os.Getegid()), holder: &Helper{wire: near}, groups: newGroups(), cells: make(map[*wire]bool)}
 	if p.Network {
 		s.plan.Steps = append(s.plan.Steps, step{Do: online})
 	}
@@ -573,8 +507,8 @@ func processesOf(uid int) int64 {
 	return n
 }
 
-// Loses returns what this session lacks, one sentence for each.
-func (s *Session) Loses() []string {
+// Loses returns what this jail lacks, one sentence for each.
+func (s *Jail) Loses() []string {
 	list := Loses(s.level)
 	switch v := landlockVersion(); {
 	case v == 0:

@@ -220,7 +220,7 @@ func BenchmarkAsker(b *testing.B) {
 	answer := os.NewFile(3, "answers")
 	in, work := b.TempDir(), b.TempDir()
 	policy := jail.Policy{Mounts: []jail.Mount{{Source: sandbox.Host(in), Target: "/in"}, {Source: sandbox.Host(work), Target: jail.Work, Write: true}}}
-	run := func(s *jail.Session) {
+	run := func(s *jail.Jail) {
 		r, err := s.Run(context.Background(), jail.Command{Path: "/bin/true", Args: []string{"true"}, Dir: "/"})
 		must(b, err)
 		if r.Code != 0 {

@@ -15,7 +15,7 @@ import (
 	"github.com/golem-forge/golem/internal/files/claim"
 )
 
-// groups are the control groups of a session. The commands of each cell have their own,
+// groups are the control groups of a jail. The commands of each cell have their own,
 // below golem's own group, so that limits of golem also limit the commands.
 type groups struct {
 	parents func() []parent // finds them on the first call
@@ -69,7 +69,7 @@ func newGroups() *groups {
 }
 
 // findParents returns the directories in which golem can create groups. It removes groups
-// of sessions whose process was killed.
+// of jails whose process was killed.
 func findParents() (list []parent) {
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	own, _ := os.ReadFile("/proc/self/cgroup")
@@ -351,7 +351,7 @@ func (g *groups) drop(w *wire) {
 }
 
 // remove removes the group. It waits up to two seconds for processes that are ending. A
-// later session removes a group that remains.
+// later jail removes a group that remains.
 func (g *group) remove() {
 	for range 400 {
 		if err := os.Remove(g.dir); err == nil || !os.IsExist(err) && !isBusy(err) {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The arguments with which golem starts itself as a part of a session.
+// The arguments with which golem starts itself as a part of a jail.
 const (
 	launchWord = "jail-launch"
 	holdWord   = "jail-hold"
@@ -30,7 +30,7 @@ const (
 const wireFD = 3
 
 // Child does the work of a part if this process was started as one, and then returns the
-// exit code. A program that starts sessions calls it before anything else.
+// exit code. A program that starts jails calls it before anything else.
 // A Helper carries out requests with handle.
 func Child(args []string, stderr io.Writer, handle Handler) (code int, is bool) {
 	if len(args) != 1 {
@@ -52,7 +52,7 @@ func Child(args []string, stderr io.Writer, handle Handler) (code int, is bool) 
 		return 1, true
 	}
 	if args[0] != probeWord && args[0] != memoryWord {
-		// If the machine runs out of memory, the kernel ends parts of a session before
+		// If the machine runs out of memory, the kernel ends parts of a jail before
 		// other processes.
 		os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)
 	}
@@ -65,7 +65,7 @@ func Child(args []string, stderr io.Writer, handle Handler) (code int, is bool) 
 }
 
 // checkStarter returns an error if golem started this process as a part, and the process
-// starts a session itself. Then its program does not call Child first. Without the error
+// starts a jail itself. Then its program does not call Child first. Without the error
 // each part would run the whole program, which starts the next part, without end. In a
 // part, wireFD is a socket whose other end another process made.
 func checkStarter() error {
@@ -192,7 +192,7 @@ func (h holding) start(w *wire) (*started, error) {
 	return process, nil
 }
 
-// limitInstances limits how many inotify instances the commands of a session have. The user
+// limitInstances limits how many inotify instances the commands of a jail have. The user
 // usually has 128, which programs outside need, too. The limit is one of the holder's user
 // namespace. Where /proc cannot be written, there is none.
 func limitInstances() {
@@ -200,7 +200,7 @@ func limitInstances() {
 	os.WriteFile("/proc/sys/user/max_inotify_instances", []byte(most), 0)
 }
 
-// holder owns the namespaces of a session and starts its cells. It ends when golem closes
+// holder owns the namespaces of a jail and starts its cells. It ends when golem closes
 // the wire.
 func holder(w *wire, handle Handler) error {
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)

@@ -12,14 +12,14 @@ import (
 // dialTime is how many seconds a server of a command may take to accept a connection.
 const dialTime = 5
 
-// HasLoopback reports whether the commands of the session have a loopback interface of
+// HasLoopback reports whether the commands of the jail have a loopback interface of
 // their own.
-func (s *Session) HasLoopback() bool { return !s.policy.Network && s.level == Namespaces }
+func (s *Jail) HasLoopback() bool { return !s.policy.Network && s.level == Namespaces }
 
-// DialLoopback connects to a port on the loopback interface of the session's commands: to
+// DialLoopback connects to a port on the loopback interface of the jail's commands: to
 // 127.0.0.1, or else to ::1. The holder makes the socket in the network of the commands,
 // which this process cannot enter.
-func (s *Session) DialLoopback(port uint16) (net.Conn, error) {
+func (s *Jail) DialLoopback(port uint16) (net.Conn, error) {
 	if !s.HasLoopback() {
 		return nil, errors.New("the commands have no network of their own")
 	}

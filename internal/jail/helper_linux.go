@@ -12,7 +12,7 @@ import (
 
 // A Helper is a holder, a process of golem in its own user namespace. It starts cells and
 // carries out requests. It can enter every directory of the user, even one that a command
-// has closed to the user. Sessions may share a Helper.
+// has closed to the user. Jails may share a Helper.
 type Helper struct {
 	*wire
 	network bool // it has the host's network
@@ -119,6 +119,6 @@ func (h *Helper) Ask(request, reply any, files ...int) (received []int, err erro
 	return received, nil
 }
 
-// Ended reports whether the session can run no command any more, because its holder was
+// Ended reports whether the jail can run no command any more, because its holder was
 // killed.
-func (s *Session) Ended() bool { return s.holder.endsWithin(0) }
+func (s *Jail) Ended() bool { return s.holder.endsWithin(0) }

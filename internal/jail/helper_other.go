@@ -2,5 +2,5 @@
 
 package jail
 
-// A Helper is a process that works for a session. This system has none.
+// A Helper is a process that works for a jail. This system has none.
 type Helper struct{}

@@ -10,7 +10,7 @@ const (
 	whereConfined = unix.ENOTNAM
 )
 
-// Confined reports whether this process is a command of a session.
+// Confined reports whether this process is a command of a jail.
 func Confined() bool {
 	return unix.Prctl(askConfined, 0, 0, 0, 0) == whereConfined
 }

@@ -2,6 +2,6 @@
 
 package jail
 
-// Confined reports whether this process is a command of a session. There are none
+// Confined reports whether this process is a command of a jail. There are none
 // on this system.
 func Confined() bool { return false }

@@ -15,7 +15,7 @@ const (
 	TempLimit      Limit = "temp"
 )
 
-// A Held describes how a session enforces a limit.
+// A Held describes how a jail enforces a limit.
 type Held struct {
 	Limit Limit
 	Full  bool   // the limit holds for all processes of a command together

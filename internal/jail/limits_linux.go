@@ -481,14 +481,14 @@ func limitsOf(status unix.WaitStatus) []Limit {
 }
 
 // limit sets in an order what the cell has to watch because no control group limits it.
-func (s *Session) limit(o *order, w *wire) {
+func (s *Jail) limit(o *order, w *wire) {
 	memory, pids := s.groups.holds(w)
 	o.WatchMemory = !memory
 	o.WatchProcesses = !pids
 }
 
 // hit returns the limits that a command reached.
-func (s *Session) hit(w *wire, v verdict, r Result) []Limit {
+func (s *Jail) hit(w *wire, v verdict, r Result) []Limit {
 	var list []Limit
 	for _, l := range append(append(v.Hit, limitsOf(unix.WaitStatus(v.Status))...), s.groups.hit(w)...) {
 		if !slices.Contains(list, l) {
@@ -503,7 +503,7 @@ func (s *Session) hit(w *wire, v verdict, r Result) []Limit {
 
 // loose returns the limits that hold only in part. It leaves out the limit for file size,
 // which is meant for each file.
-func (s *Session) loose() []Limit {
+func (s *Jail) loose() []Limit {
 	var list []Limit
 	for _, h := range s.Holds() {
 		if !h.Full && h.Limit != FileSizeLimit {
@@ -513,8 +513,8 @@ func (s *Session) loose() []Limit {
 	return list
 }
 
-// Holds returns how this session enforces each limit on this machine.
-func (s *Session) Holds() []Held {
+// Holds returns how this jail enforces each limit on this machine.
+func (s *Jail) Holds() []Held {
 	var memory, pids bool
 	for _, p := range s.groups.parents() {
 		memory, pids = memory || p.memory, pids || p.pids

@@ -182,7 +182,7 @@ func refuseUserNamespaces(t *testing.T) {
 
 // testSession is a session with a directory that commands write.
 type testSession struct {
-	*jail.Session
+	*jail.Jail
 	t    *testing.T
 	dir  string // the directory at /work
 	mode mode

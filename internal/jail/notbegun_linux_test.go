@@ -11,14 +11,14 @@ import (
 // error that says that it has not begun, so that the caller may start it in a new session.
 func TestNotBegun(t *testing.T) {
 	inModes(t, namespaceModes, func(t *testing.T, m mode) {
-		for name, begin := range map[string]func(*jail.Session) error{
-			"terminal": func(s *jail.Session) error { _, err := s.Terminal(); return err },
-			"service":  func(s *jail.Session) error { _, err := s.Serve(jail.Shell("true")); return err },
+		for name, begin := range map[string]func(*jail.Jail) error{
+			"terminal": func(s *jail.Jail) error { _, err := s.Terminal(); return err },
+			"service":  func(s *jail.Jail) error { _, err := s.Serve(jail.Shell("true")); return err },
 		} {
 			p := newTestSession(t, m, jail.Limits{})
 			p.sh("true")
 			kill(pidOf("jail-hold"))
-			if err := begin(p.Session); !errors.Is(err, jail.ErrNotBegun) {
+			if err := begin(p.Jail); !errors.Is(err, jail.ErrNotBegun) {
 				t.Errorf("%s: %v, want an error that it has not begun", name, err)
 			}
 		}

@@ -34,8 +34,8 @@ type Egress struct {
 	// have: with placeholders for secrets that golem adds to requests. It is called after
 	// Open.
 	Environment func(env []string) []string
-	// Open returns the server of a network. Sessions that share a network share its server,
-	// and Open is called once. The session closes the server before the network ends.
+	// Open returns the server of a network. Jails that share a network share its server,
+	// and Open is called once. The jail closes the server before the network ends.
 	// Program names the program and process at the other end of a connection, "" if golem
 	// cannot tell.
 	Open func(program func(net.Conn) string) (Server, error)

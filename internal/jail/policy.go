@@ -30,7 +30,7 @@ func (l Level) String() string {
 	return "invalid"
 }
 
-// A Policy says what commands of a session may see and do. The zero Policy shows no
+// A Policy says what commands of a jail may see and do. The zero Policy shows no
 // directory and allows no network.
 type Policy struct {
 	Mounts  []Mount
@@ -67,12 +67,12 @@ type Policy struct {
 	// of the host.
 	Recorder Recorder
 
-	// Loopback names the network of commands without the host's network. Sessions with
-	// the same Overlays share it if the names are the same. All sessions with "" share
+	// Loopback names the network of commands without the host's network. Jails with
+	// the same Overlays share it if the names are the same. All jails with "" share
 	// one.
 	Loopback string
 
-	// Sole says that only this session runs commands in Overlays. If it is false,
+	// Sole says that only this jail runs commands in Overlays. If it is false,
 	// commands cannot make Unix sockets there, because another worker's commands could
 	// use them to pass open files.
 	Sole bool

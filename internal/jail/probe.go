@@ -62,7 +62,7 @@ type facts struct {
 	Systemd     bool   // systemd runs and starts programs for this user
 	StateFS     string // the file system of the state directory
 	NoFolder    bool   // golem could not create anything in the state directory
-	Held        []Held // how a session enforces limits; nil if none could be started
+	Held        []Held // how a jail enforces limits; nil if none could be started
 	NoSockets   string // why a command had no Unix sockets there, "" if it had
 	NoHosts     string // why the level landlock has no list of hosts, "" if it has one
 }
@@ -93,8 +93,8 @@ const (
 	trySeccomp   = "seccomp"
 	tryPrivilege = "privilege"
 	tryRlimits   = "rlimits"
-	tryWhole     = "whole" // a command in a session at the level namespaces
-	tryBare      = "bare"  // a command in a session at the level landlock
+	tryWhole     = "whole" // a command in a jail at the level namespaces
+	tryBare      = "bare"  // a command in a jail at the level landlock
 )
 
 // whatIs describes in plain words what a trial tries.

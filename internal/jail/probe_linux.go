@@ -46,13 +46,13 @@ func Probe(stateDir sandbox.Host, now func() time.Time) Report {
 			tried[t.name] = t.ask(dir)
 		}
 	}
-	held, err := wholeSession(dir, now)
+	held, err := wholeJail(dir, now)
 	if err == nil {
-		f.NoSockets, err = socketSession(dir, now)
+		f.NoSockets, err = socketJail(dir, now)
 	}
 	tried[tryWhole] = attemptOf(err)
 	if err != nil {
-		held, f.NoHosts, err = bareSession(now)
+		held, f.NoHosts, err = bareJail(now)
 		tried[tryBare] = attemptOf(err)
 	}
 	f.Held = held
@@ -184,9 +184,9 @@ func kindOf(dir string) string {
 	return fmt.Sprintf("a file system of the kind %#x", uint32(st.Type))
 }
 
-// wholeSession runs a command with the default settings. The command must be able to read
+// wholeJail runs a command with the default settings. The command must be able to read
 // one directory and write another, and must not be able to write the first.
-func wholeSession(dir string, now func() time.Time) ([]Held, error) {
+func wholeJail(dir string, now func() time.Time) ([]Held, error) {
 	mounts := []Mount{
 		{Source: sandbox.Host(filepath.Join(dir, "lower")), Target: "/in"},
 		{Source: sandbox.Host(filepath.Join(dir, "merged")), Target: "/out", Write: true},
@@ -198,9 +198,9 @@ func wholeSession(dir string, now func() time.Time) ([]Held, error) {
 	return held, err
 }
 
-// bareSession runs a command at the level landlock. It also returns why its network
+// bareJail runs a command at the level landlock. It also returns why its network
 // cannot be limited to a list of hosts, or "" if it can.
-func bareSession(now func() time.Time) (held []Held, noHosts string, err error) {
+func bareJail(now func() time.Time) (held []Held, noHosts string, err error) {
 	held, r, err := runOne(startBare, Policy{Egress: &Egress{Open: func(func(net.Conn) string) (Server, error) { return silence{}, nil }}}, "true", now)
 	return held, r.NoNetwork, err
 }
@@ -214,17 +214,17 @@ func (silence) Close() error                       { return nil }
 
 func (silence) Serve(net.Listener, func(net.Conn) (netip.AddrPort, error)) error { return nil }
 
-// socketSession runs a command that only reads. It returns why the command had no Unix
+// socketJail runs a command that only reads. It returns why the command had no Unix
 // sockets, or "" if it had.
-func socketSession(dir string, now func() time.Time) (noSockets string, err error) {
+func socketJail(dir string, now func() time.Time) (noSockets string, err error) {
 	mounts := []Mount{{Source: sandbox.Host(filepath.Join(dir, "lower")), Target: "/in"}}
 	_, r, err := runOne(startNamespaces, Policy{Mounts: mounts}, "read line < /in/file", now)
 	return r.NoSockets, err
 }
 
-// runOne runs a shell line, which must exit with code 0, and returns how the session
+// runOne runs a shell line, which must exit with code 0, and returns how the jail
 // enforces limits.
-func runOne(start func(Policy, func() time.Time) (*Session, error), p Policy, line string, now func() time.Time) ([]Held, Result, error) {
+func runOne(start func(Policy, func() time.Time) (*Jail, error), p Policy, line string, now func() time.Time) ([]Held, Result, error) {
 	s, err := start(p, now)
 	if err != nil {
 		return nil, Result{}, err

@@ -6,7 +6,7 @@ import (
 )
 
 // A Process is a running command that the caller talks to through its standard input and
-// output. It has everything that [Session.Attach] gives a command. The caller must close
+// output. It has everything that [Jail.Attach] gives a command. The caller must close
 // it. If golem ends without that, the process ends too.
 type Process struct {
 	in, out *os.File

@@ -8,7 +8,7 @@ import (
 
 // Open starts a command that the caller talks to. It keeps the head and tail of its
 // standard error.
-func (s *Session) Open(c Command) (p *Process, err error) {
+func (s *Jail) Open(c Command) (p *Process, err error) {
 	var files []*os.File
 	defer func() {
 		if err != nil {

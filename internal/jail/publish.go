@@ -59,7 +59,7 @@ type Ports struct {
 	mu        sync.Mutex
 	published []publishedPort
 	open      map[net.Conn]bool
-	sessions  []*Session // the newest last; empty before the first command starts
+	jails     []*Jail // the newest last; empty before the first command starts
 	closed    bool
 	work      sync.WaitGroup
 }
@@ -92,16 +92,16 @@ func (p *Ports) Publish(ctx context.Context, port Port) error {
 	return nil
 }
 
-// ConnectTo makes the published ports lead to a session of the jail, and to older ones if
-// no server answers there. It reports whether they can: the commands of the session must
+// ConnectTo makes the published ports lead to a jail, and to older ones if
+// no server answers there. It reports whether they can: the commands of the jail must
 // have a network of their own.
-func (p *Ports) ConnectTo(s *Session) bool {
+func (p *Ports) ConnectTo(s *Jail) bool {
 	if !s.HasLoopback() {
 		return false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.sessions = append(p.sessions, s)
+	p.jails = append(p.jails, s)
 	return true
 }
 
@@ -210,20 +210,20 @@ func (p *Ports) forward(c net.Conn, inside uint16) {
 	back.Wait()
 }
 
-// dial connects to a server in the jail, in the newest session that has one. It returns
-// nil if there is none, and forgets sessions that have ended.
+// dial connects to a server in the newest jail that has one. It returns
+// nil if there is none, and forgets jails that have ended.
 func (p *Ports) dial(inside uint16) net.Conn {
 	p.mu.Lock()
-	sessions := slices.Clone(p.sessions)
+	jails := slices.Clone(p.jails)
 	p.mu.Unlock()
-	for _, s := range slices.Backward(sessions) {
+	for _, s := range slices.Backward(jails) {
 		server, err := s.DialLoopback(inside)
 		if err == nil {
 			return server
 		}
 		if s.Ended() {
 			p.mu.Lock()
-			p.sessions = slices.DeleteFunc(p.sessions, func(one *Session) bool { return one == s })
+			p.jails = slices.DeleteFunc(p.jails, func(one *Jail) bool { return one == s })
 			p.mu.Unlock()
 		}
 	}

@@ -3,8 +3,8 @@ package jail
 // A Recorder makes the overlays that commands write to. Package changes has one.
 type Recorder interface {
 	// Prepare makes a place for the changes of one command in each of the mounts for which
-	// NeedsOverlay reports true. No two calls of a session have the same number. The helper
-	// is the one of the session.
+	// NeedsOverlay reports true. No two calls of a jail have the same number. The helper
+	// is the one of the jail.
 	Prepare(h *Helper, mounts []Mount, number int) (Record, error)
 }
 

@@ -8,10 +8,10 @@ import (
 )
 
 // isRecorded reports whether commands write to overlays of their own.
-func (s *Session) isRecorded() bool { return s.level == Namespaces && s.policy.Recorder != nil }
+func (s *Jail) isRecorded() bool { return s.level == Namespaces && s.policy.Recorder != nil }
 
 // newRecord makes a record for a command.
-func (s *Session) newRecord() (Record, error) {
+func (s *Jail) newRecord() (Record, error) {
 	s.mu.Lock()
 	s.records++
 	number := s.records
@@ -24,7 +24,7 @@ func (s *Session) newRecord() (Record, error) {
 }
 
 // recordFirst puts the stores for the first command of a cell into its plan.
-func (s *Session) recordFirst(c *wire, p *plan) error {
+func (s *Jail) recordFirst(c *wire, p *plan) error {
 	if !s.isRecorded() || p.Direct {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (s *Session) recordFirst(c *wire, p *plan) error {
 
 // recordNext returns the record of the command that a cell gets now, and puts the stores
 // for the command after it into the order.
-func (s *Session) recordNext(c *wire, o *order) (Record, error) {
+func (s *Jail) recordNext(c *wire, o *order) (Record, error) {
 	if !s.isRecorded() {
 		return nil, nil
 	}
@@ -61,7 +61,7 @@ func (s *Session) recordNext(c *wire, o *order) (Record, error) {
 }
 
 // replaceRecord sets the record of a cell's next command, and returns the one before it.
-func (s *Session) replaceRecord(c *wire, next Record) (before Record, err error) {
+func (s *Jail) replaceRecord(c *wire, next Record) (before Record, err error) {
 	s.mu.Lock()
 	ended := s.ended
 	if !ended {

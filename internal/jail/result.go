@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// ErrNotBegun is the error of a command that could not start because its session had
-// ended. A new session can run it.
+// ErrNotBegun is the error of a command that could not start because its jail had
+// ended. A new jail can run it.
 var ErrNotBegun = errors.New("the session ended before the command began")
 
 // A Command is a program to run.

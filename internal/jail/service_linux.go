@@ -24,7 +24,7 @@ type Service struct {
 // Serve starts a service. All limits of Run hold except time. Processor time is limited
 // only if the policy sets a limit. A service may write only mounts with Kept set: golem
 // could not ask for approval of changes that are not known before the service ends.
-func (s *Session) Serve(c Command) (*Service, error) {
+func (s *Jail) Serve(c Command) (*Service, error) {
 	limits := s.policy.Limits.filled()
 	limits.Time, limits.CPU = 0, s.policy.Limits.CPU
 	p, err := s.servicePlan()
@@ -66,7 +66,7 @@ func (s *Session) Serve(c Command) (*Service, error) {
 }
 
 // serve waits until a service has ended.
-func (s *Session) serve(ctx context.Context, w *wire, c Command, v *Service, began time.Time, l Limits) (Result, error) {
+func (s *Jail) serve(ctx context.Context, w *wire, c Command, v *Service, began time.Time, l Limits) (Result, error) {
 	defer s.drop(w)
 	got, err := w.attend(ctx, Attached{Signals: v.signals})
 	r := s.result(ctx, got, began, l)
@@ -80,7 +80,7 @@ func (s *Session) serve(ctx context.Context, w *wire, c Command, v *Service, beg
 }
 
 // servicePlan returns the plan of the cell for a service.
-func (s *Session) servicePlan() (plan, error) {
+func (s *Jail) servicePlan() (plan, error) {
 	p := s.policy
 	p.Mounts = slices.Clone(p.Mounts)
 	for i, m := range p.Mounts {

@@ -7,7 +7,7 @@ package jail
 type Service struct{}
 
 // Serve returns the error of Start.
-func (*Session) Serve(Command) (*Service, error) {
+func (*Jail) Serve(Command) (*Service, error) {
 	_, err := Start(Policy{}, nil)
 	return nil, err
 }

@@ -160,7 +160,7 @@ type conversation struct {
 }
 
 // converse starts a probe that reads lines.
-func converse(t *testing.T, s *jail.Session, c jail.Command) *conversation {
+func converse(t *testing.T, s *jail.Jail, c jail.Command) *conversation {
 	t.Helper()
 	theirs, in, err := os.Pipe()
 	check(t, err)
@@ -297,7 +297,7 @@ func TestUnixSocketExposedDirectory(t *testing.T) {
 		for _, n := range []string{"unix", "unixpacket", "unixgram"} {
 			e.listen(t, n, project+"/"+n)
 		}
-		run := func(t *testing.T, s *jail.Session, dir, why string) {
+		run := func(t *testing.T, s *jail.Jail, dir, why string) {
 			t.Helper()
 			c := probeCommand("names", dir+"/unix", dir+"/unixpacket", dir+"/unixgram")
 			if m.refused {
@@ -358,7 +358,7 @@ func TestUnixSocketOfAnotherWorker(t *testing.T) {
 				check(t, err)
 				defer k.Close()
 				mounts := append(keptMounts(t, k, over), tools)
-				start := func(owner string) *jail.Session {
+				start := func(owner string) *jail.Jail {
 					s, err := jail.Start(jail.Policy{Mounts: mounts, Overlays: k, Sole: sole, Loopback: owner, Home: sandbox.Host(t.TempDir()), Least: jail.Namespaces}, time.Now)
 					check(t, err)
 					t.Cleanup(func() { s.Close() })

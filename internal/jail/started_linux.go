@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A started is a part of a session that this process has started.
+// A started is a part of a jail that this process has started.
 type started struct {
 	pid int
 
@@ -16,7 +16,7 @@ type started struct {
 	over bool // the kernel may have given pid to another process
 }
 
-// again starts golem as another part of a session. It uses no os/exec, which makes a
+// again starts golem as another part of a jail. It uses no os/exec, which makes a
 // process only to find out whether the kernel has pidfds.
 func again(word string, w *wire, attr *syscall.SysProcAttr) (*started, error) {
 	const self = "/proc/self/exe"

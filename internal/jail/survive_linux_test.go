@@ -96,19 +96,19 @@ func describeDir(t *testing.T, dir string, times bool) string {
 }
 
 // session starts a session for the directory.
-func (g *ground) session() *jail.Session {
+func (g *ground) session() *jail.Jail {
 	g.t.Helper()
 	s, err := sessionOver(g.work, g.layers)
 	check(g.t, err)
 	return s
 }
 
-func sessionOver(work, layers string) (*jail.Session, error) {
+func sessionOver(work, layers string) (*jail.Jail, error) {
 	return jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: sandbox.Host(work), Target: jail.Work, Write: true}}, Recorder: changes.Recorder{Dir: sandbox.Host(layers)}, Least: jail.Namespaces}, time.Now)
 }
 
 // runCommand runs the command.
-func (g *ground) runCommand(s *jail.Session) *changes.Transaction {
+func (g *ground) runCommand(s *jail.Jail) *changes.Transaction {
 	g.t.Helper()
 	r, err := changes.Finish(s.Run(context.Background(), jail.Shell(g.line)))
 	if err != nil || r.Changed == nil || r.Code != 0 || len(r.Changed.Clash) > 0 {

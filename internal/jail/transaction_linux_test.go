@@ -14,7 +14,7 @@ import (
 )
 
 // newOverlaySession returns a session whose commands write to overlays.
-func newOverlaySession(t *testing.T) (s *jail.Session, work, layers string) {
+func newOverlaySession(t *testing.T) (s *jail.Jail, work, layers string) {
 	t.Helper()
 	work, layers = t.TempDir(), t.TempDir()
 	check(t, os.WriteFile(work+"/file", []byte("old\n"), 0o644))

@@ -25,7 +25,7 @@ type placing uint8
 const (
 	here     placing = iota // the current one
 	unmapped                // a new one without an ID map
-	mapped                  // a new one as in sessions
+	mapped                  // a new one as in jails
 )
 
 func trials() []trial {

@@ -99,7 +99,7 @@ func (t *Target) Reached(ctx context.Context, branch string, commit Hash) (bool,
 }
 
 // isAncestor reports whether the commit first is an ancestor of the commit then.
-func (s *Store) isAncestor(ctx context.Context, objects string, first, then Hash) (bool, error) {
+func (s *ObjectStore) isAncestor(ctx context.Context, objects string, first, then Hash) (bool, error) {
 	_, err := s.run(s.command(ctx, s.here(objects), "merge-base", "--is-ancestor", "--end-of-options", string(first), string(then)))
 	var failure *Failure
 	if errors.As(err, &failure) && failure.Exit == 1 {
@@ -206,7 +206,7 @@ func lockedError(branch string) error {
 // commit runs a git that changes references in two steps: git takes the locks, and golem
 // then sends "commit". If golem dies before that, git changes nothing. So if there is no
 // lock, no change is still to come.
-func (s *Store) commit(cmd *exec.Cmd, change string) error {
+func (s *ObjectStore) commit(cmd *exec.Cmd, change string) error {
 	var stderr tail
 	cmd.Stderr = &stderr
 	in, err := cmd.StdinPipe()

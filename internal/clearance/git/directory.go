@@ -19,7 +19,7 @@ const maxNames = 1_000_000
 // Names returns the files of a commit at a path or below it, all files for "". It reads
 // no other directory. It returns a submodule only if the submodule is the path itself,
 // because its files belong to another repository.
-func (s *Store) Names(ctx context.Context, objects string, commit Hash, path string) ([]string, error) {
+func (s *ObjectStore) Names(ctx context.Context, objects string, commit Hash, path string) ([]string, error) {
 	if commit == "" {
 		return nil, nil
 	}

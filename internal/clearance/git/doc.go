@@ -1,7 +1,7 @@
 // Package git runs git. No other package of golem does, and this one runs only git's
 // plumbing commands.
 //
-// A [Store] is a private bare repository. Staging writes objects into it with one git
+// An [ObjectStore] is a private bare repository. Staging writes objects into it with one git
 // fast-import. Reviews read these objects, never a work tree. A [Target] is a repository
 // of the user's. A worker may be able to write to it, so git never opens it as a
 // repository: git reads only its objects, its references and, for a push into a work

@@ -40,7 +40,7 @@ var settings = []string{
 }
 
 // environment returns the environment of every git that runs here.
-func (s *Store) environment() []string {
+func (s *ObjectStore) environment() []string {
 	null := os.DevNull
 	return []string{
 		"PATH=" + filepath.Dir(s.program) + string(os.PathListSeparator) + "/usr/bin" + string(os.PathListSeparator) + "/bin",
@@ -60,7 +60,7 @@ type place struct {
 }
 
 // command returns a git command that has not started. It runs in an empty directory.
-func (s *Store) command(ctx context.Context, at place, args ...string) *exec.Cmd {
+func (s *ObjectStore) command(ctx context.Context, at place, args ...string) *exec.Cmd {
 	all := []string{"--no-pager", "--git-dir=" + at.dir}
 	for _, one := range settings {
 		all = append(all, "-c", one)
@@ -100,7 +100,7 @@ func quoteList(list []string) string {
 }
 
 // run runs a git to its end, and returns what it printed.
-func (s *Store) run(cmd *exec.Cmd) ([]byte, error) {
+func (s *ObjectStore) run(cmd *exec.Cmd) ([]byte, error) {
 	var out answer
 	var stderr tail
 	cmd.Stdout, cmd.Stderr = &out, &stderr
@@ -197,7 +197,7 @@ func (f *Failure) Unwrap() []error { return []error{f.plain().Code, f.cause} }
 
 // failed returns the error of a git that failed. It hides directories of the machine,
 // because the text may reach a model.
-func (s *Store) failed(cmd *exec.Cmd, err error, stderr tail) error {
+func (s *ObjectStore) failed(cmd *exec.Cmd, err error, stderr tail) error {
 	text := string(stderr.text)
 	for _, arg := range cmd.Env {
 		switch name, value, _ := strings.Cut(arg, "="); name {

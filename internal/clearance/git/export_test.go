@@ -6,10 +6,10 @@ import (
 )
 
 // RepositoryDir returns the private repository of a store.
-func RepositoryDir(s *Store) string { return s.repository() }
+func RepositoryDir(s *ObjectStore) string { return s.repository() }
 
 // Hurry makes a store wait less for remotes.
-func Hurry(s *Store, patience time.Duration) { s.patience = patience }
+func Hurry(s *ObjectStore, patience time.Duration) { s.patience = patience }
 
 // Said returns the failure of a git that printed a text to stderr.
 func Said(text string) error {

@@ -32,7 +32,7 @@ func newCommit(base git.Hash, files ...git.File) git.Commit {
 	return git.Commit{Base: base, Message: "a message", Author: somebody, Committer: somebody, Time: time.Unix(1700000000, 0), Files: files}
 }
 
-func openStore(t testing.TB) *git.Store {
+func openStore(t testing.TB) *git.ObjectStore {
 	t.Helper()
 	s, err := git.Open(t.Context(), filepath.Join(t.TempDir(), "state"), "git")
 	if err != nil {
@@ -86,7 +86,7 @@ func writeFile(t testing.TB, name, content string) {
 }
 
 // stageCommit stages a commit, and returns its hash and its changes.
-func stageCommit(t *testing.T, s *git.Store, target *git.Target, c git.Commit) (git.Hash, string) {
+func stageCommit(t *testing.T, s *git.ObjectStore, target *git.Target, c git.Commit) (git.Hash, string) {
 	t.Helper()
 	objects := ""
 	if target != nil {
@@ -108,7 +108,7 @@ func stageCommit(t *testing.T, s *git.Store, target *git.Target, c git.Commit) (
 }
 
 // openWithBase opens a repository as a target, and returns the commit of main.
-func openWithBase(t testing.TB, s *git.Store, dir string) (*git.Target, git.Hash) {
+func openWithBase(t testing.TB, s *git.ObjectStore, dir string) (*git.Target, git.Hash) {
 	t.Helper()
 	target, err := s.Target(t.Context(), dir, false)
 	if err != nil {

@@ -150,7 +150,7 @@ func TestTreeRunsNothing(t *testing.T) {
 }
 
 // callEverything calls all operations of this package on a target.
-func callEverything(t *testing.T, s *git.Store, dir string) {
+func callEverything(t *testing.T, s *git.ObjectStore, dir string) {
 	t.Helper()
 	target, base := openWithBase(t, s, dir)
 	if _, err := target.Branches(t.Context()); err != nil {

@@ -328,7 +328,7 @@ func (im *Import) base(ctx context.Context, commit Hash) (Hash, error) {
 }
 
 // Store returns the private store, to read the commits.
-func (im *Import) Store() *Store { return im.target.store }
+func (im *Import) Store() *ObjectStore { return im.target.store }
 
 // Take copies the commits to the user's repository, and makes references to them: for
 // each branch refs/golem/ and the name that it is given, and newBranch, if it is not "",

@@ -13,12 +13,12 @@ import (
 )
 
 // packs returns the directory with the packs of what was staged.
-func (s *Store) packs() string { return filepath.Join(s.repository(), "objects", "pack") }
+func (s *ObjectStore) packs() string { return filepath.Join(s.repository(), "objects", "pack") }
 
 // keepPack moves the pack of a stage to the packs of the store. The name of the pack
 // holds the commit and a random part, so that each stage has its own pack. Git accepts
 // any name. The index moves last, because git ignores a pack without an index.
-func (s *Store) keepPack(scratch string, commit Hash) error {
+func (s *ObjectStore) keepPack(scratch string, commit Hash) error {
 	made, _ := filepath.Glob(filepath.Join(scratch, "pack", "pack-*.pack"))
 	if len(made) != 1 {
 		return storeError(errors.New("git has made no pack of what was staged"))
@@ -35,7 +35,7 @@ func (s *Store) keepPack(scratch string, commit Hash) error {
 // copyObjects copies the wanted objects, which it gets as the input of git rev-list, from
 // one repository to another. Git checks them on the way. packErr is the failure to read
 // them, indexErr that to check and store them.
-func (s *Store) copyObjects(ctx context.Context, from, to place, wanted string, flags ...string) (packErr, indexErr error) {
+func (s *ObjectStore) copyObjects(ctx context.Context, from, to place, wanted string, flags ...string) (packErr, indexErr error) {
 	pack := s.command(ctx, from, "pack-objects", "--quiet", "--revs", "--thin", "--stdout", "--delta-base-offset")
 	pack.Stdin = strings.NewReader(wanted)
 	index := s.command(ctx, to, append([]string{"index-pack", "--stdin", "--fix-thin", "--strict"}, flags...)...)
@@ -74,14 +74,14 @@ func syncDirectory(dir string) error {
 
 // Drop removes the packs that were staged as a commit. A git that reads them now has them
 // open already.
-func (s *Store) Drop(commit Hash) {
+func (s *ObjectStore) Drop(commit Hash) {
 	if commit.Valid() {
 		s.drop(func(of Hash, _ time.Time) bool { return of == commit })
 	}
 }
 
 // drop removes the packs of unwanted stages, each index first.
-func (s *Store) drop(unwanted func(of Hash, since time.Time) bool) {
+func (s *ObjectStore) drop(unwanted func(of Hash, since time.Time) bool) {
 	list, _ := os.ReadDir(s.packs())
 	for _, e := range list {
 		name, isPack := strings.CutSuffix(e.Name(), ".pack")
@@ -98,7 +98,7 @@ func (s *Store) drop(unwanted func(of Hash, since time.Time) bool) {
 
 // Tidy removes leftovers of killed processes, and stages that are not in keep, if they
 // are older than a time.
-func (s *Store) Tidy(before time.Time, keep map[Hash]bool) {
+func (s *ObjectStore) Tidy(before time.Time, keep map[Hash]bool) {
 	for _, pattern := range []string{"new-*", "import-*", "views/new-*", "*.git/fast_import_crash_*", "*.git/objects/pack/tmp_*"} {
 		list, _ := filepath.Glob(filepath.Join(s.dir, pattern))
 		for _, name := range list {

@@ -10,7 +10,7 @@ import (
 // Who returns the author and committer for the user of an environment. It reads git's
 // variables first, then the user's own configuration, never that of a repository. If
 // neither names a person, it returns otherwise.
-func (s *Store) Who(ctx context.Context, environment []string, otherwise Person) (author, committer Person) {
+func (s *ObjectStore) Who(ctx context.Context, environment []string, otherwise Person) (author, committer Person) {
 	var found Person
 	for _, one := range []struct {
 		key  string

@@ -16,7 +16,7 @@ import (
 // A Reader reads objects of a store with one git process. It is not safe for concurrent
 // use.
 type Reader struct {
-	store  *Store
+	store  *ObjectStore
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    *bufio.Reader
@@ -25,17 +25,17 @@ type Reader struct {
 }
 
 // Reader starts a Reader. It reads objects of the store, and of more object directories.
-func (s *Store) Reader(ctx context.Context, objects ...string) (*Reader, error) {
+func (s *ObjectStore) Reader(ctx context.Context, objects ...string) (*Reader, error) {
 	return s.reader(ctx, objects, nil)
 }
 
 // ReaderOf starts a Reader that can only read the given files with Blob, in this order.
 // It sends all requests to git at once.
-func (s *Store) ReaderOf(ctx context.Context, hashes []Hash, objects ...string) (*Reader, error) {
+func (s *ObjectStore) ReaderOf(ctx context.Context, hashes []Hash, objects ...string) (*Reader, error) {
 	return s.reader(ctx, objects, hashes)
 }
 
-func (s *Store) reader(ctx context.Context, objects []string, hashes []Hash) (*Reader, error) {
+func (s *ObjectStore) reader(ctx context.Context, objects []string, hashes []Hash) (*Reader, error) {
 	r := &Reader{store: s, cmd: s.command(ctx, s.here(objects...), "cat-file", "--batch"), ahead: len(hashes)}
 	r.cmd.Stderr = &r.stderr
 	var err error
@@ -129,7 +129,7 @@ type ChangedFile struct {
 
 // Changes returns how a commit differs from its base, in git's order. A base of "" means
 // that the commit has none. A renamed file is one deleted and one new file.
-func (s *Store) Changes(ctx context.Context, objects string, base, commit Hash) ([]ChangedFile, error) {
+func (s *ObjectStore) Changes(ctx context.Context, objects string, base, commit Hash) ([]ChangedFile, error) {
 	if !commit.Valid() || base != "" && !base.Valid() {
 		return nil, refusal("diff", "", sandbox.ErrInvalid, "there is no commit of that name")
 	}

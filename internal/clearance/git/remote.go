@@ -65,7 +65,7 @@ func Explicit(variables []string) Credentials {
 type Remote struct {
 	Name string // the user's name for it, for errors
 
-	store       *Store
+	store       *ObjectStore
 	url         string
 	credentials Credentials
 	server      string // GitHub server, "" for another kind of remote
@@ -77,7 +77,7 @@ type Remote struct {
 var protocols = []string{"https", "http", "ssh"}
 
 // Remote returns the remote at an address from the user's configuration.
-func (s *Store) Remote(address string, c Credentials) (*Remote, error) {
+func (s *ObjectStore) Remote(address string, c Credentials) (*Remote, error) {
 	if why := BadURL(address); why != "" || strings.HasPrefix(address, "file:") {
 		return nil, refusal("remote", "", sandbox.ErrInvalid, AddressHint)
 	}

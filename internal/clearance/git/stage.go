@@ -67,7 +67,7 @@ type Commit struct {
 // trees from a directory of the target's objects. When Stage returns without an error,
 // the commit is on the disk. If Stage fails or is killed, it leaves only files that Tidy
 // removes.
-func (s *Store) Stage(ctx context.Context, objects string, c Commit) (Hash, error) {
+func (s *ObjectStore) Stage(ctx context.Context, objects string, c Commit) (Hash, error) {
 	files, err := c.check()
 	if err != nil {
 		return "", err
@@ -234,7 +234,7 @@ func (o onlyWriter) Write(p []byte) (int, error) {
 
 // explainMissing returns goneError if a git failed because the base no longer exists, and
 // otherwise the error that it was given.
-func (s *Store) explainMissing(ctx context.Context, objects string, base Hash, failed error) error {
+func (s *ObjectStore) explainMissing(ctx context.Context, objects string, base Hash, failed error) error {
 	if base == "" {
 		return failed
 	}

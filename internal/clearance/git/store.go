@@ -14,13 +14,13 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Store is a private bare repository, in a directory that only its user writes to. A
+// An ObjectStore is a private bare repository, in a directory that only its user writes to. A
 // second repository next to it holds the objects that were pulled from remotes. The first
 // one sees the objects of the second. Many processes may use a store at once.
 //
 // Each stage is a separate pack that needs no other stage. So golem can drop it without
 // reading the others, and never repacks.
-type Store struct {
+type ObjectStore struct {
 	program string // path of git
 	dir     string // directory of the store
 	home    string // empty directory in it
@@ -46,7 +46,7 @@ func Find(directories string, refused func(path string) bool) string {
 
 // Open opens the store in a directory, and creates it if it does not exist. The program
 // is the name or path of git.
-func Open(ctx context.Context, dir, program string) (*Store, error) {
+func Open(ctx context.Context, dir, program string) (*ObjectStore, error) {
 	program, err := exec.LookPath(program)
 	if err != nil {
 		return nil, refusal("git", "", ErrUnsupported, "no git in PATH, except in directories that workers reach; install git 2.38 or later")
@@ -57,7 +57,7 @@ func Open(ctx context.Context, dir, program string) (*Store, error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
-	s := &Store{program: program, dir: dir, home: filepath.Join(dir, "home")}
+	s := &ObjectStore{program: program, dir: dir, home: filepath.Join(dir, "home")}
 	if err := os.MkdirAll(s.home, 0o700); err != nil {
 		return nil, storeError(err)
 	}
@@ -75,20 +75,20 @@ func Open(ctx context.Context, dir, program string) (*Store, error) {
 }
 
 // repository returns the directory of the private repository.
-func (s *Store) repository() string { return filepath.Join(s.dir, "store.git") }
+func (s *ObjectStore) repository() string { return filepath.Join(s.dir, "store.git") }
 
 // pulled returns the directory of the repository for what was pulled.
-func (s *Store) pulled() string { return filepath.Join(s.dir, "pulled.git") }
+func (s *ObjectStore) pulled() string { return filepath.Join(s.dir, "pulled.git") }
 
 // here returns the place of the store, with more object directories.
-func (s *Store) here(more ...string) place {
+func (s *ObjectStore) here(more ...string) place {
 	more = slices.DeleteFunc(slices.Clone(more), func(dir string) bool { return dir == "" })
 	return place{s.repository(), more}
 }
 
 // make creates a repository in a temporary directory and renames it when it is complete.
 // Another process may create it first.
-func (s *Store) make(ctx context.Context, dir string) error {
+func (s *ObjectStore) make(ctx context.Context, dir string) error {
 	temp, err := os.MkdirTemp(s.dir, "new-")
 	if err != nil {
 		return storeError(err)

@@ -19,7 +19,7 @@ import (
 // runs in a view, a directory of the store that has a configuration of our own and
 // symlinks to the target's objects and references.
 type Target struct {
-	store *Store
+	store *ObjectStore
 	dir   string // the repository; for one with a work tree its .git
 	own   string // the directory with the work tree's own HEAD and index
 	work  string // the work tree, "" for a bare repository
@@ -33,7 +33,7 @@ type Target struct {
 var linked = []string{"HEAD", "objects", "refs", "packed-refs", "logs"}
 
 // Target opens the repository at a path: a bare one, or one with a work tree.
-func (s *Store) Target(ctx context.Context, path string, bare bool) (*Target, error) {
+func (s *ObjectStore) Target(ctx context.Context, path string, bare bool) (*Target, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err

@@ -20,7 +20,7 @@ const GitHub = "https://github.com"
 
 // Hub returns the remote of a repository, owner/name, on a GitHub server. It uses the
 // token for that server, if there is one.
-func (s *Store) Hub(server, repo string, c Credentials) (*Remote, error) {
+func (s *ObjectStore) Hub(server, repo string, c Credentials) (*Remote, error) {
 	if why := cmp.Or(BadServer(server), BadRepo(repo)); why != "" {
 		return nil, refusal("target", "", sandbox.ErrInvalid, why+"; look at url and repo in clearance.targets")
 	}

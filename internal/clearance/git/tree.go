@@ -87,7 +87,7 @@ type Entry struct {
 
 // Entries returns the files of a commit at the paths, or in directories at the paths, in
 // git's order. It fails if there are more than most. A path without files gives none.
-func (s *Store) Entries(ctx context.Context, objects string, commit Hash, paths []string, most int) ([]Entry, error) {
+func (s *ObjectStore) Entries(ctx context.Context, objects string, commit Hash, paths []string, most int) ([]Entry, error) {
 	if !commit.Valid() {
 		return nil, refusal("read", "", sandbox.ErrInvalid, "there is no commit of that name")
 	}
@@ -117,7 +117,7 @@ func (s *Store) Entries(ctx context.Context, objects string, commit Hash, paths 
 }
 
 // sizes fills in the sizes of files.
-func (s *Store) sizes(ctx context.Context, objects string, list []Entry) error {
+func (s *ObjectStore) sizes(ctx context.Context, objects string, list []Entry) error {
 	size := map[Hash]int64{}
 	var asked []Hash
 	var question strings.Builder
@@ -157,7 +157,7 @@ func (s *Store) sizes(ctx context.Context, objects string, list []Entry) error {
 
 // listNames runs a git that lists files, each with a zero byte after it. It stops git
 // when there are more than most.
-func (s *Store) listNames(cmd *exec.Cmd, most int) ([]byte, error) {
+func (s *ObjectStore) listNames(cmd *exec.Cmd, most int) ([]byte, error) {
 	out := answer{most: most}
 	var said tail
 	cmd.Stdout, cmd.Stderr = &out, &said

@@ -13,7 +13,7 @@ import (
 )
 
 // stageAndTake stages a commit for a repository with a work tree, and copies the commit there.
-func stageAndTake(t *testing.T, s *git.Store, dir string, files ...git.File) (*git.Target, git.Hash, git.Hash, []git.ChangedFile) {
+func stageAndTake(t *testing.T, s *git.ObjectStore, dir string, files ...git.File) (*git.Target, git.Hash, git.Hash, []git.ChangedFile) {
 	t.Helper()
 	target, base := openWithBase(t, s, dir)
 	hash, _ := stageCommit(t, s, target, newCommit(base, files...))

@@ -69,7 +69,7 @@ type Set struct {
 	kept   *verdicts // nil if verdicts are not cached
 
 	mu   sync.Mutex
-	jail *jail.Session
+	jail *jail.Jail
 }
 
 // show mounts the directory of a file of the host for external scanners, and returns the
@@ -116,7 +116,7 @@ func (s *Set) run(ctx context.Context, argv []string, stdin io.Reader) (stdout [
 }
 
 // start starts the jail if it does not run.
-func (s *Set) start() (*jail.Session, error) {
+func (s *Set) start() (*jail.Jail, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.jail != nil && !s.jail.Ended() {

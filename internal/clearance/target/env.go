@@ -84,7 +84,7 @@ func (e Env) credentials(w *worker.Worker) git.Credentials {
 
 // persons returns the author and the committer of a commit: those that the worker's file
 // names, or the user.
-func (e Env) persons(ctx context.Context, store *git.Store, w *worker.Worker) (author, committer git.Person) {
+func (e Env) persons(ctx context.Context, store *git.ObjectStore, w *worker.Worker) (author, committer git.Person) {
 	environment := e.Variables
 	if e.OnlyNamed {
 		environment = nil
@@ -104,7 +104,7 @@ func (e Env) persons(ctx context.Context, store *git.Store, w *worker.Worker) (a
 }
 
 // OpenGit opens the private git store in the state directory of a program.
-func (e Env) OpenGit(ctx context.Context, state string) (*git.Store, error) {
+func (e Env) OpenGit(ctx context.Context, state string) (*git.ObjectStore, error) {
 	folders, ok := project.LookupEnv(e.Safe(), "PATH")
 	if !ok {
 		folders = "/usr/bin" + string(os.PathListSeparator) + "/bin"

@@ -61,7 +61,7 @@ type Approver struct {
 	Mode         Mode
 	ModeIsFlag   bool // the user gave the mode as a flag of this command
 	ApproveReads bool // approve every request that only reads
-	Store        *Store
+	Store        *Requests
 	Asker        Asker        // nil if nobody can be asked here
 	PendingAsker PendingAsker // used in place of Asker, if set
 	Policy       string       // the hash of the program's policy

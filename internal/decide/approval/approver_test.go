@@ -31,7 +31,7 @@ func (a *asker) Ask(_ context.Context, r tool.Request) approval.Reply {
 }
 
 // answerRequest answers a pending request, after all of it was rendered.
-func answerRequest(s *approval.Store, id string, yes bool, by, note string) error {
+func answerRequest(s *approval.Requests, id string, yes bool, by, note string) error {
 	reply := approval.Reply{Answer: tool.Answer{By: by, Note: note}}
 	if yes {
 		reply.Verdict = tool.Approved
@@ -51,7 +51,7 @@ var start = time.Date(2026, 11, 15, 10, 0, 0, 0, time.UTC)
 type testApprover struct {
 	*approval.Approver
 	asker *asker
-	store *approval.Store
+	store *approval.Requests
 	dir   string
 	now   time.Time
 	close func()

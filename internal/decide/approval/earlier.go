@@ -17,7 +17,7 @@ const maxEarlier = 3
 
 // explainEarlier says why an answer to the same call does not count for a request: what has
 // changed since. It is "" if there is no such answer.
-func (s *Store) explainEarlier(r tool.Request, at requestScope, now time.Time) string {
+func (s *Requests) explainEarlier(r tool.Request, at requestScope, now time.Time) string {
 	k, err := s.read()
 	if err != nil {
 		return ""
@@ -41,7 +41,7 @@ func (s *Store) explainEarlier(r tool.Request, at requestScope, now time.Time) s
 }
 
 // difference says what is different between an earlier request and the same call now.
-func (s *Store) difference(w PendingRequest, r tool.Request, at requestScope, now time.Time) string {
+func (s *Requests) difference(w PendingRequest, r tool.Request, at requestScope, now time.Time) string {
 	old, err := s.Request(w)
 	switch {
 	case w.Expired(now):

@@ -35,7 +35,7 @@ type shownEntry struct {
 // KeepShown keeps what a person had on screen, and returns its hash for the journal: "" if
 // there was nothing, or if it is too large or cannot be kept. The decision counts in any
 // case.
-func (s *Store) KeepShown(r tool.Request, reply Reply) string {
+func (s *Requests) KeepShown(r tool.Request, reply Reply) string {
 	if len(reply.Rendered) == 0 {
 		return ""
 	}
@@ -80,7 +80,7 @@ func (s *Store) KeepShown(r tool.Request, reply Reply) string {
 }
 
 // FindShown returns what a person had on screen, by the hash in the journal.
-func (s *Store) FindShown(hash string) (shown Shown, err error) {
+func (s *Requests) FindShown(hash string) (shown Shown, err error) {
 	blobs, err := s.folder.Blobs("shown")
 	if err != nil {
 		return shown, err

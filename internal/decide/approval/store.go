@@ -32,9 +32,9 @@ const (
 
 var errOtherCall = errors.New("the rule is not about this call")
 
-// A Store holds the pending requests and the remembered rules of a program, for all its
+// Requests holds the pending requests and the remembered rules of a program, for all its
 // processes.
-type Store struct {
+type Requests struct {
 	folder *state.Dir
 	once   state.Once
 	blobs  state.Blobs
@@ -45,7 +45,7 @@ type Store struct {
 }
 
 // Open returns the store in a program's state directory.
-func Open(folder *state.Dir) (*Store, error) {
+func Open(folder *state.Dir) (*Requests, error) {
 	once, err := folder.Once("answers")
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func Open(folder *state.Dir) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{folder: folder, once: once, blobs: blobs}, nil
+	return &Requests{folder: folder, once: once, blobs: blobs}, nil
 }
 
 // A PendingRequest is a request whose answer was not used yet.
@@ -107,7 +107,7 @@ type storedRequest struct {
 	requestScope
 }
 
-func (s *Store) read() (contents, error) {
+func (s *Requests) read() (contents, error) {
 	data, err := s.folder.Read(document)
 	if err != nil {
 		return contents{}, err
@@ -126,7 +126,7 @@ func parse(data []byte) (k contents, err error) {
 }
 
 // update replaces the document. Only one process at a time runs do.
-func (s *Store) update(do func(k *contents) error) error {
+func (s *Requests) update(do func(k *contents) error) error {
 	return s.folder.Update(document, func(old []byte) ([]byte, error) {
 		k, err := parse(old)
 		if err != nil {
@@ -141,7 +141,7 @@ func (s *Store) update(do func(k *contents) error) error {
 
 // addPending stores a request until it is answered and the answer is used. It stores the
 // same request once.
-func (s *Store) addPending(r tool.Request, at requestScope, now time.Time) (id string, err error) {
+func (s *Requests) addPending(r tool.Request, at requestScope, now time.Time) (id string, err error) {
 	put := "" // the blob, if it was made
 	body, err := encode(storedRequest{r, at})
 	if err != nil {
@@ -218,7 +218,7 @@ func summarizeEffects(effects []policy.Effect) (list []string) {
 }
 
 // removeExpired removes requests that are older than maxAge.
-func (s *Store) removeExpired(k *contents, now time.Time) {
+func (s *Requests) removeExpired(k *contents, now time.Time) {
 	k.Pending = slices.DeleteFunc(k.Pending, func(w PendingRequest) bool {
 		old := w.Expired(now)
 		if old {
@@ -239,13 +239,13 @@ func (w PendingRequest) ExpiredError() error {
 
 // removeFiles removes the answer and the blob of a request. If golem is killed before,
 // they are left over and never read again: IDs are not reused.
-func (s *Store) removeFiles(w PendingRequest) {
+func (s *Requests) removeFiles(w PendingRequest) {
 	s.once.Forget(w.ID)
 	s.blobs.Remove(w.Blob)
 }
 
 // removeSame removes the requests of the same call, with any changes.
-func (s *Store) removeSame(k *contents, r tool.Request, at requestScope) {
+func (s *Requests) removeSame(k *contents, r tool.Request, at requestScope) {
 	k.Pending = slices.DeleteFunc(k.Pending, func(w PendingRequest) bool {
 		same := w.CallDigest == r.CallDigest && w.requestScope == at
 		if same {
@@ -257,7 +257,7 @@ func (s *Store) removeSame(k *contents, r tool.Request, at requestScope) {
 
 // removeAnswered removes the request of a call that was approved in another way. If that
 // fails, the request stays pending until it expires.
-func (s *Store) removeAnswered(r tool.Request, at requestScope) {
+func (s *Requests) removeAnswered(r tool.Request, at requestScope) {
 	k, err := s.read()
 	if err != nil || !slices.ContainsFunc(k.Pending, func(w PendingRequest) bool { return w.CallDigest == r.CallDigest && w.requestScope == at }) {
 		return // the usual case, without a lock
@@ -274,7 +274,7 @@ func (k *contents) find(digest string, at requestScope) int {
 
 // takeAnswer returns the answer to a request, if there is one, and removes the request.
 // Nobody can use the answer again.
-func (s *Store) takeAnswer(r tool.Request, at requestScope, now time.Time) (a tool.Answer, ok bool, err error) {
+func (s *Requests) takeAnswer(r tool.Request, at requestScope, now time.Time) (a tool.Answer, ok bool, err error) {
 	k, err := s.read()
 	if err != nil || k.find(r.Digest, at) < 0 {
 		return a, false, err // the usual case, without a lock
@@ -309,7 +309,7 @@ func (s *Store) takeAnswer(r tool.Request, at requestScope, now time.Time) (a to
 }
 
 // readAnswer returns the answer to a request, nil if there is none.
-func (s *Store) readAnswer(id string) (*StoredAnswer, error) {
+func (s *Requests) readAnswer(id string) (*StoredAnswer, error) {
 	value, ok, err := s.once.Look(id)
 	if err != nil || !ok {
 		return nil, err
@@ -323,7 +323,7 @@ func (s *Store) readAnswer(id string) (*StoredAnswer, error) {
 
 // CheckAnswer returns a reply as Answer would store it. An approval that CheckSeen
 // refuses is an error.
-func (s *Store) CheckAnswer(w PendingRequest, reply Reply) (tool.Answer, error) {
+func (s *Requests) CheckAnswer(w PendingRequest, reply Reply) (tool.Answer, error) {
 	if reply.Verdict != tool.Approved {
 		return reply.Answer, nil
 	}
@@ -344,7 +344,7 @@ func CheckReply(r tool.Request, reply Reply) (tool.Answer, error) {
 
 // CompleteRule completes the rule that a person chose with an approval of a pending request.
 // Answer then remembers it. A rule for one run is none for a request that waits.
-func (s *Store) CompleteRule(w PendingRequest, rule Rule, now time.Time) (Rule, error) {
+func (s *Requests) CompleteRule(w PendingRequest, rule Rule, now time.Time) (Rule, error) {
 	r, err := s.Request(w)
 	if err != nil {
 		return rule, err
@@ -358,7 +358,7 @@ func (s *Store) CompleteRule(w PendingRequest, rule Rule, now time.Time) (Rule, 
 // Answer stores a person's answer to a request. The first answer counts: a later one is
 // an error, and so is one to a request that is not pending. If CheckSeen refuses an
 // approval, Answer returns an error and the request stays pending.
-func (s *Store) Answer(id string, reply Reply, made time.Time) error {
+func (s *Requests) Answer(id string, reply Reply, made time.Time) error {
 	pending, err := s.FindPending(id)
 	if err != nil {
 		return err
@@ -394,7 +394,7 @@ func (w PendingRequest) AnsweredError() error {
 }
 
 // FindPending returns the pending request with an ID.
-func (s *Store) FindPending(id string) (PendingRequest, error) {
+func (s *Requests) FindPending(id string) (PendingRequest, error) {
 	all, err := s.Pending()
 	if err != nil {
 		return PendingRequest{}, err
@@ -429,7 +429,7 @@ const (
 )
 
 // StateOf returns the state of a request. If the store cannot be read, it returns Waits.
-func (s *Store) StateOf(id string, now time.Time) State {
+func (s *Requests) StateOf(id string, now time.Time) State {
 	all, err := s.Pending()
 	if err != nil {
 		return Waits
@@ -452,14 +452,14 @@ func (s *Store) StateOf(id string, now time.Time) State {
 
 // isPending reports whether a request is pending. If the store cannot be read, it reports
 // true.
-func (s *Store) isPending(id string) bool {
+func (s *Requests) isPending(id string) bool {
 	k, err := s.read()
 	return err != nil || slices.ContainsFunc(k.Pending, func(w PendingRequest) bool { return w.ID == id })
 }
 
 // Pending returns the pending requests, the oldest first. Some may have an answer that
 // was not used yet.
-func (s *Store) Pending() ([]PendingRequest, error) {
+func (s *Requests) Pending() ([]PendingRequest, error) {
 	k, err := s.read()
 	if err != nil {
 		return nil, err
@@ -473,7 +473,7 @@ func (s *Store) Pending() ([]PendingRequest, error) {
 }
 
 // Request returns the whole of a pending request.
-func (s *Store) Request(w PendingRequest) (tool.Request, error) {
+func (s *Requests) Request(w PendingRequest) (tool.Request, error) {
 	var r storedRequest
 	body, err := s.blobs.Get(w.Blob, maxRequest)
 	if err == nil {
@@ -484,12 +484,12 @@ func (s *Store) Request(w PendingRequest) (tool.Request, error) {
 }
 
 // Rules returns all stored rules, also those that have expired.
-func (s *Store) Rules() ([]Rule, error) {
+func (s *Requests) Rules() ([]Rule, error) {
 	k, err := s.read()
 	return k.Rules, err
 }
 
-func (s *Store) addRule(r Rule) error {
+func (s *Requests) addRule(r Rule) error {
 	return s.update(func(k *contents) error {
 		k.Rules = slices.DeleteFunc(k.Rules, func(old Rule) bool { return !old.Expires.IsZero() && old.Expires.Before(r.Made) })
 		if len(k.Rules) >= maxRules {
@@ -501,7 +501,7 @@ func (s *Store) addRule(r Rule) error {
 }
 
 // Describe returns a text about a rule or a pending request.
-func (s *Store) Describe(id string) (string, error) {
+func (s *Requests) Describe(id string) (string, error) {
 	k, err := s.read()
 	if err != nil {
 		return "", err
@@ -520,7 +520,7 @@ func (s *Store) Describe(id string) (string, error) {
 }
 
 // Revoke removes a rule or a pending request.
-func (s *Store) Revoke(id string) error {
+func (s *Requests) Revoke(id string) error {
 	return s.update(func(k *contents) error {
 		if i := slices.IndexFunc(k.Rules, func(r Rule) bool { return r.ID == id }); i >= 0 {
 			k.Rules = slices.Delete(k.Rules, i, i+1)
@@ -536,7 +536,7 @@ func (s *Store) Revoke(id string) error {
 }
 
 // Forget removes all rules and all answers. Requests that had an answer wait again.
-func (s *Store) Forget() error {
+func (s *Requests) Forget() error {
 	return s.update(func(k *contents) error {
 		k.Rules = nil
 		for _, w := range k.Pending {

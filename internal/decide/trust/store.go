@@ -15,8 +15,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Store keeps the content of one program that the user has trusted.
-type Store struct {
+// Decisions keeps the content of one program that the user has trusted.
+type Decisions struct {
 	State    string // the program's state directory
 	Root     string // the program's directory
 	Accepted string // the hash that the user trusts for this call, "" for none
@@ -37,12 +37,12 @@ func IsRecord(name string) bool {
 }
 
 // file returns the name of the file with the records.
-func (s Store) file() string { return cmp.Or(s.File, recordsFile) }
+func (s Decisions) file() string { return cmp.Or(s.File, recordsFile) }
 
 // maxRecords is how many records are kept.
 const maxRecords = 20
 
-type record struct {
+type decision struct {
 	Hash  string            `json:"hash"`
 	Time  time.Time         `json:"time"`
 	Root  string            `json:"root"`
@@ -50,7 +50,7 @@ type record struct {
 }
 
 // IsTrusted reports whether the user trusts this content.
-func (s Store) IsTrusted(c Content) (bool, error) {
+func (s Decisions) IsTrusted(c Content) (bool, error) {
 	switch {
 	case s.Accepted == "":
 	case s.Accepted == c.Hash && s.UnseenOff == "":
@@ -61,7 +61,7 @@ func (s Store) IsTrusted(c Content) (bool, error) {
 			Hint: "--trust names other content than this program's; look at it with golem trust"}
 	}
 	records, err := s.records()
-	trusted := slices.ContainsFunc(records, func(r record) bool { return r.Hash == c.Hash })
+	trusted := slices.ContainsFunc(records, func(r decision) bool { return r.Hash == c.Hash })
 	if err == nil && !trusted && s.Accepted != "" {
 		err = &sandbox.Error{Op: "trust", Code: "blocked",
 			Hint: visible.Text(s.UnseenOff) + " does not allow --trust: you have not looked at this content with golem trust; run golem trust at a terminal, and then this command without --trust"}
@@ -70,7 +70,7 @@ func (s Store) IsTrusted(c Content) (bool, error) {
 }
 
 // records returns the records. It makes no state directory if there is none.
-func (s Store) records() ([]record, error) {
+func (s Decisions) records() ([]decision, error) {
 	if _, err := os.Lstat(s.State); err != nil {
 		return nil, nil
 	}
@@ -86,8 +86,8 @@ func (s Store) records() ([]record, error) {
 	return parseRecords(data)
 }
 
-func parseRecords(data []byte) ([]record, error) {
-	var records []record
+func parseRecords(data []byte) ([]decision, error) {
+	var records []decision
 	if data == nil {
 		return nil, nil
 	}
@@ -98,7 +98,7 @@ func parseRecords(data []byte) ([]record, error) {
 }
 
 // Add records that the user trusts this content.
-func (s Store) Add(c Content) error {
+func (s Decisions) Add(c Content) error {
 	if c.Hash == "" {
 		return nil
 	}
@@ -112,11 +112,11 @@ func (s Store) Add(c Content) error {
 		if err != nil {
 			return nil, err
 		}
-		records = slices.DeleteFunc(records, func(r record) bool { return r.Hash == c.Hash })
+		records = slices.DeleteFunc(records, func(r decision) bool { return r.Hash == c.Hash })
 		for i := range records {
 			records[i].Files = nil // Diff compares with the newest record only
 		}
-		records = append(records, record{c.Hash, s.Now(), s.Root, c.Files})
+		records = append(records, decision{c.Hash, s.Now(), s.Root, c.Files})
 		return json.MarshalIndent(records[max(0, len(records)-maxRecords):], "", "\t")
 	})
 }
@@ -130,7 +130,7 @@ type Difference struct {
 
 // Differences returns the files that differ from the newest trusted content. There are none
 // if nothing was trusted yet.
-func (s Store) Differences(c Content) ([]Difference, error) {
+func (s Decisions) Differences(c Content) ([]Difference, error) {
 	records, err := s.records()
 	if err != nil || len(records) == 0 {
 		return nil, err

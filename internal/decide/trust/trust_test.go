@@ -35,7 +35,7 @@ func newContent(t *testing.T, config, prompt, script string) trust.Content {
 // TestStore checks that trust is for exact content, and that golem keeps the content for a
 // diff.
 func TestStore(t *testing.T) {
-	s := trust.Store{State: filepath.Join(t.TempDir(), "state"), Root: "/p", Now: func() time.Time { return start }}
+	s := trust.Decisions{State: filepath.Join(t.TempDir(), "state"), Root: "/p", Now: func() time.Time { return start }}
 	first := newContent(t, "a: 1\n", "One.\n", "echo 1\n")
 	is := func(c trust.Content) bool {
 		t.Helper()
@@ -88,7 +88,7 @@ func TestStore(t *testing.T) {
 // TestAccepted checks --trust HASH: it replaces the records, and only for that content.
 func TestAccepted(t *testing.T) {
 	c := newContent(t, "a: 1\n", "One.\n", "")
-	s := trust.Store{State: t.TempDir(), Accepted: c.Hash, Now: func() time.Time { return start }}
+	s := trust.Decisions{State: t.TempDir(), Accepted: c.Hash, Now: func() time.Time { return start }}
 	if ok, err := s.IsTrusted(c); !ok || err != nil {
 		t.Errorf("got %v, %v", ok, err)
 	}
@@ -99,7 +99,7 @@ func TestAccepted(t *testing.T) {
 
 // TestDamaged checks that damaged records trust nothing, and that Add does not replace them.
 func TestDamaged(t *testing.T) {
-	s := trust.Store{State: t.TempDir(), Now: func() time.Time { return start }}
+	s := trust.Decisions{State: t.TempDir(), Now: func() time.Time { return start }}
 	c := newContent(t, "a: 1\n", "One.\n", "")
 	if err := s.Add(c); err != nil {
 		t.Fatal(err)

@@ -22,7 +22,7 @@ func TestLoopback(t *testing.T) {
 		if _, err := k.OpenDirectory(over); err != nil {
 			t.Fatal(err)
 		}
-		start := func(loopback string) *jail.Session {
+		start := func(loopback string) *jail.Jail {
 			s, err := jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: k.Path(over), Target: jail.Work, Write: true, Kept: true}}, Overlays: k, Loopback: loopback}, time.Now)
 			if err != nil {
 				t.Fatal(err)
@@ -36,7 +36,7 @@ func TestLoopback(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer v.Kill()
-		reaches := func(s *jail.Session) bool {
+		reaches := func(s *jail.Jail) bool {
 			r, err := s.Run(t.Context(), jail.Shell("exec 3<>/dev/tcp/127.0.0.1/8765"))
 			if err != nil {
 				t.Fatal(err)

@@ -31,7 +31,7 @@ func (o Overlay) MarkApplied(paths, skipped []string) error {
 	return s.markApplied(paths, skipped)
 }
 
-func (s *session) markApplied(paths, skipped []string) (err error) {
+func (s *walk) markApplied(paths, skipped []string) (err error) {
 	clock := s.Store + "/" + basesName + ".clock"
 	if err := markTime(clock); err != nil {
 		return err
@@ -89,7 +89,7 @@ func matchPaths(paths []string) func(name string) bool {
 
 // markDeleted makes a whiteout for an applied file that the session deleted after it was
 // picked.
-func (s *session) markDeleted(name string) error {
+func (s *walk) markDeleted(name string) error {
 	if _, err := s.upper.stat(name); err == nil {
 		return nil // the session still has it
 	}
@@ -125,7 +125,7 @@ func parents(name string) []string {
 }
 
 // makeDirLike makes a directory in the upperdir with the permission bits of the real one.
-func (s *session) makeDirLike(name string) error {
+func (s *walk) makeDirLike(name string) error {
 	st, err := s.lower.stat(name)
 	if err != nil {
 		return err
@@ -153,7 +153,7 @@ func (o Overlay) Discard(paths []string) error {
 	return s.discard(paths)
 }
 
-func (s *session) discard(paths []string) (err error) {
+func (s *walk) discard(paths []string) (err error) {
 	within := matchPaths(paths)
 	var list []string
 	if s.tidy = true; within(".") {
@@ -185,7 +185,7 @@ func (s *session) discard(paths []string) (err error) {
 }
 
 // removePaths removes files and directories from the upperdir or the copy.
-func (s *sessionStore) removePaths(list []string) error {
+func (s *openedStore) removePaths(list []string) error {
 	at := s.Store + "/" + droppedName
 	if err := remove(at); err != nil { // leftovers of an interrupted call
 		return err

@@ -24,7 +24,7 @@ func copyStampOf(st unix.Stat_t) copyStamp {
 
 // listClosed lists a directory of the copy that a command made unreadable. It makes the
 // directory readable first.
-func (s *session) listClosed(name string) ([]string, error) {
+func (s *walk) listClosed(name string) ([]string, error) {
 	fd, err := s.upper.open(name, unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func (s *session) listClosed(name string) ([]string, error) {
 
 // isCopyCurrent is isCurrent for a copy. A directory must contain only files that were copied
 // and have not changed.
-func (s *session) isCopyCurrent(v *version, low unix.Stat_t, was Kind) bool {
+func (s *walk) isCopyCurrent(v *version, low unix.Stat_t, was Kind) bool {
 	if v.Skipped || v.Covered || !v.matches(low, was) || was != Dir {
 		return !v.Skipped && !v.Covered && (v.matches(low, was) || s.isSameLink(v, was))
 	}
@@ -59,7 +59,7 @@ func (s *session) isCopyCurrent(v *version, low unix.Stat_t, was Kind) bool {
 
 // markCopyApplied records that the real directory has the applied changes. A file that the
 // session changed since, or of which only part was applied, is a change of that.
-func (s *session) markCopyApplied(paths, skipped []string) error {
+func (s *walk) markCopyApplied(paths, skipped []string) error {
 	within, out := matchPaths(paths), matchPaths(skipped)
 	applied := map[string]bool{}
 	for name := range s.picks.all {
@@ -82,7 +82,7 @@ func (s *session) markCopyApplied(paths, skipped []string) error {
 
 // setBase records what the real directory has at a path as the base of the copy's file. A
 // file that is as it was applied is not a change.
-func (s *session) setBase(name string, l pickInfo) error {
+func (s *walk) setBase(name string, l pickInfo) error {
 	low, was, err := s.statReal(name)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func (s *session) setBase(name string, l pickInfo) error {
 
 // restoreCopy records that the real directory has its old files again. The copy still has the
 // files of the session.
-func (s *session) restoreCopy(list []PathChange, isChanged func(name string) bool) error {
+func (s *walk) restoreCopy(list []PathChange, isChanged func(name string) bool) error {
 	for _, c := range list {
 		if c.Kind == Special {
 			continue
@@ -142,7 +142,7 @@ func (s *session) restoreCopy(list []PathChange, isChanged func(name string) boo
 }
 
 // setBasesBelow records the files of a real directory, if there is one.
-func (s *session) setBasesBelow(name string) error {
+func (s *walk) setBasesBelow(name string) error {
 	names, err := s.lower.list(name)
 	if s.canIgnore(err) {
 		return nil
@@ -163,7 +163,7 @@ func (s *session) setBasesBelow(name string) error {
 }
 
 // discardFromCopy replaces the changes of the session by what the real directory has now.
-func (s *session) discardFromCopy(paths []string) error {
+func (s *walk) discardFromCopy(paths []string) error {
 	list, err := s.changes()
 	var nameErr *NameError
 	if err != nil && !errors.As(err, &nameErr) {
@@ -189,7 +189,7 @@ func (s *session) discardFromCopy(paths []string) error {
 }
 
 // resetPaths copies what the real directory has at the paths of the changes.
-func (s *session) resetPaths(list []PathChange) error {
+func (s *walk) resetPaths(list []PathChange) error {
 	c := &copier{to: s.upper, bases: s.bases, covered: map[string]bool{}, store: s.Store}
 	for name, v := range s.bases.all {
 		c.covered[name] = v.Covered
@@ -226,7 +226,7 @@ func (s *session) resetPaths(list []PathChange) error {
 }
 
 // resetMode gives a directory of the copy the permission bits of the real one.
-func (s *session) resetMode(c *copier, name string) error {
+func (s *walk) resetMode(c *copier, name string) error {
 	st, err := c.from.stat(name)
 	if err != nil {
 		return err

@@ -95,7 +95,7 @@ func trees[T any](list []T, change func(T) PathChange) (all [][]T) {
 }
 
 // findInPlace returns the trees that can stay in the session.
-func (s *sessionStore) findInPlace(chosen []pickedChange) (list inPlaceList) {
+func (s *openedStore) findInPlace(chosen []pickedChange) (list inPlaceList) {
 	for _, group := range trees(chosen, func(c pickedChange) PathChange { return c.PathChange }) {
 		if stamp, unclean, ok := s.examineTree(group); ok {
 			list.Trees = append(list.Trees, stampedTree{group[0].Path, stamp})
@@ -107,7 +107,7 @@ func (s *sessionStore) findInPlace(chosen []pickedChange) (list inPlaceList) {
 
 // examineTree returns the stamp of a tree, and the paths in it that have attributes. It
 // returns false if the tree must be copied.
-func (s *sessionStore) examineTree(group []pickedChange) (stamp string, unclean []string, ok bool) {
+func (s *openedStore) examineTree(group []pickedChange) (stamp string, unclean []string, ok bool) {
 	if group[0].Op != Create {
 		return "", nil, false
 	}
@@ -140,7 +140,7 @@ func (s *sessionStore) examineTree(group []pickedChange) (stamp string, unclean 
 // examine reports whether a file, symlink or directory of the session can be moved later:
 // golem can read it, it has no other hard link, and no process has it open for writing. It
 // also reports whether the file has no attributes.
-func (s *sessionStore) examine(c pickedChange) (st unix.Stat_t, clean, ok bool) {
+func (s *openedStore) examine(c pickedChange) (st unix.Stat_t, clean, ok bool) {
 	if c.contentFile != "" || c.Kind == Special {
 		return st, false, false
 	}
@@ -262,7 +262,7 @@ func (x Transfer) Take(changes []PathChange, skipped []string) error {
 }
 
 // stampNow returns the stamp of a tree, "" if something is missing.
-func (s *sessionStore) stampNow(group []PathChange) string {
+func (s *openedStore) stampNow(group []PathChange) string {
 	h := newStamp()
 	for _, c := range group {
 		st, err := s.upper.stat(c.Path)
@@ -276,7 +276,7 @@ func (s *sessionStore) stampNow(group []PathChange) string {
 
 // copySkipping returns the trees that nothing is skipped of. It copies the others, because
 // skipped files stay in the session.
-func (s *sessionStore) copySkipping(to *tree, list []stampedTree, groups map[string][]PathChange, out pathSet) (rest []stampedTree, err error) {
+func (s *openedStore) copySkipping(to *tree, list []stampedTree, groups map[string][]PathChange, out pathSet) (rest []stampedTree, err error) {
 	var chosen []pickedChange
 	for _, t := range list {
 		group := groups[t.Path]

@@ -83,7 +83,7 @@ func pickChanges(o, to Overlay, picks []Pick, inPlace bool) ([]PathChange, error
 
 // copyChosen copies changes to the upperdir of another overlay and records that they were
 // picked. It returns the changes as they were copied.
-func (s *sessionStore) copyChosen(to *tree, chosen []pickedChange) (picked []PathChange, err error) {
+func (s *openedStore) copyChosen(to *tree, chosen []pickedChange) (picked []PathChange, err error) {
 	// The copy may lack what the session changes from now on. Files that are not copied
 	// have older times.
 	clock := s.Store + "/" + picksName + ".clock"
@@ -176,7 +176,7 @@ func findPicked(list []PathChange, picks []Pick, badNames []string) ([]pickedCha
 func topPath(c PathChange) string { return cmp.Or(c.NewDir, c.Path) }
 
 // copyPicked copies one change to the upperdir of another overlay.
-func (s *sessionStore) copyPicked(to *tree, c *pickedChange) error {
+func (s *openedStore) copyPicked(to *tree, c *pickedChange) error {
 	c.Conflict = false
 	if c.contentFile == "" && !c.hasNewFile() || c.Kind == Special {
 		return nil
@@ -195,7 +195,7 @@ func (s *sessionStore) copyPicked(to *tree, c *pickedChange) error {
 }
 
 // copyNode makes a directory or a symlink with the owner that it has in the session.
-func (s *sessionStore) copyNode(dir int, base string, c *pickedChange) (err error) {
+func (s *openedStore) copyNode(dir int, base string, c *pickedChange) (err error) {
 	if c.Kind == Dir {
 		err = unix.Mkdirat(dir, base, 0o700)
 	} else {
@@ -214,7 +214,7 @@ func (s *sessionStore) copyNode(dir int, base string, c *pickedChange) (err erro
 }
 
 // copyContent copies a file.
-func (s *sessionStore) copyContent(dir int, base string, c *pickedChange) error {
+func (s *openedStore) copyContent(dir int, base string, c *pickedChange) error {
 	in, st, err := s.openContent(c)
 	if err != nil {
 		return err
@@ -249,7 +249,7 @@ func (s *sessionStore) copyContent(dir int, base string, c *pickedChange) error 
 }
 
 // openContent opens the content to copy, and returns the file whose owner the copy gets.
-func (s *sessionStore) openContent(c *pickedChange) (*os.File, unix.Stat_t, error) {
+func (s *openedStore) openContent(c *pickedChange) (*os.File, unix.Stat_t, error) {
 	var st unix.Stat_t
 	if c.contentFile != "" {
 		in, err := os.Open(c.contentFile)
@@ -293,7 +293,7 @@ func chownLike(chown func(name string, uid, gid int) error, name string, st unix
 
 // copyAttributes copies the extended attributes and access control lists of the real
 // file. It skips those that it cannot set.
-func (s *sessionStore) copyAttributes(out *os.File, name string) {
+func (s *openedStore) copyAttributes(out *os.File, name string) {
 	fd, err := s.lower.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return

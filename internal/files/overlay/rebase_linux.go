@@ -93,7 +93,7 @@ func RecordReceived(o Overlay, isSame func(name string) bool) error {
 
 // hasKeptContent reports whether a real file has the kept content of a version. A version
 // without one has any content.
-func (s *sessionStore) hasKeptContent(v *version, low unix.Stat_t) (bool, error) {
+func (s *openedStore) hasKeptContent(v *version, low unix.Stat_t) (bool, error) {
 	if v.Content == 0 {
 		return true, nil
 	}
@@ -101,7 +101,7 @@ func (s *sessionStore) hasKeptContent(v *version, low unix.Stat_t) (bool, error)
 }
 
 // restamp returns the stamp of the copied file if it is still as it was copied.
-func (s *sessionStore) restamp(v version, low unix.Stat_t) (copyStamp, error) {
+func (s *openedStore) restamp(v version, low unix.Stat_t) (copyStamp, error) {
 	st, err := s.upper.stat(v.Path)
 	if s.canIgnore(err) || errors.Is(err, unix.EACCES) || err == nil && (kindOf(st) != File || permissions(st) != v.Mode) {
 		return v.Copy, nil

@@ -46,7 +46,7 @@ func (o Overlay) Restore(from Overlay, list []PathChange) error {
 
 // restore takes changes back that were applied and undone. They are in from. isChanged reports
 // whether somebody changed what the undo has restored at the path of one.
-func (s *session) restore(from *tree, list []PathChange, isChanged func(name string) bool) error {
+func (s *walk) restore(from *tree, list []PathChange, isChanged func(name string) bool) error {
 	changed := make(map[string]bool)
 	for _, c := range list {
 		if changed[c.Path] = isChanged(c.Path); changed[c.Path] {
@@ -80,7 +80,7 @@ func (s *session) restore(from *tree, list []PathChange, isChanged func(name str
 // because only part of it was applied or the session changed the file later. It does so
 // only if the applied file is the base now. A change that was applied over a conflict
 // stays a conflict.
-func (s *session) restoreBase(from *tree, c PathChange) error {
+func (s *walk) restoreBase(from *tree, c PathChange) error {
 	v := s.bases.all[c.Path]
 	if v == nil || c.Forced {
 		return nil
@@ -111,7 +111,7 @@ func (s *session) restoreBase(from *tree, c PathChange) error {
 }
 
 // restoreChange restores one change, with the directories above it.
-func (s *session) restoreChange(from *tree, c PathChange) error {
+func (s *walk) restoreChange(from *tree, c PathChange) error {
 	if err := s.makeParentsLike(c.Path); err != nil {
 		return err
 	}
@@ -130,7 +130,7 @@ func (s *session) restoreChange(from *tree, c PathChange) error {
 }
 
 // makeParentsLike makes the missing directories above a path in the upperdir.
-func (s *session) makeParentsLike(name string) error {
+func (s *walk) makeParentsLike(name string) error {
 	dir := path.Dir(name)
 	if dir == "." {
 		return nil
@@ -145,7 +145,7 @@ func (s *session) makeParentsLike(name string) error {
 }
 
 // copyUp copies a real file to the upperdir, with other permission bits.
-func (s *session) copyUp(c PathChange) error {
+func (s *walk) copyUp(c PathChange) error {
 	in, err := s.lower.open(c.Path, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return err

@@ -19,16 +19,16 @@ import (
 // the real file. A file that equals its base or the real file again is not a change.
 
 // openSession opens the store of a session and locks it. how is the operation of flock.
-func openSession(o Overlay, how int) (*session, error) {
+func openSession(o Overlay, how int) (*walk, error) {
 	s, err := openStore(o, how)
 	if err != nil {
 		return nil, err
 	}
-	return &session{sessionStore: *s}, nil
+	return &walk{openedStore: *s}, nil
 }
 
-// A sessionStore is the open store of a session.
-type sessionStore struct {
+// An openedStore is the open store of a session.
+type openedStore struct {
 	Overlay
 	scanner
 	lock  *os.File
@@ -36,8 +36,8 @@ type sessionStore struct {
 	picks *pickList
 }
 
-func openStore(o Overlay, how int) (s *sessionStore, err error) {
-	s = &sessionStore{Overlay: o}
+func openStore(o Overlay, how int) (s *openedStore, err error) {
+	s = &openedStore{Overlay: o}
 	begun := s
 	defer func() {
 		if err != nil {
@@ -70,7 +70,7 @@ func openStore(o Overlay, how int) (s *sessionStore, err error) {
 	return s, err
 }
 
-func (s *sessionStore) close() {
+func (s *openedStore) close() {
 	s.upper.close()
 	s.lower.close()
 	s.lock.Close()
@@ -168,10 +168,10 @@ func (o Overlay) BaseContent(name string) ([]byte, error) {
 	return nil, fmt.Errorf("%q: %w", name, fs.ErrNotExist)
 }
 
-// A session walks the upperdir of a session, or its copy. It takes a copy for an upperdir
+// A walk goes through the upperdir of a session, or its copy. It takes a copy for an upperdir
 // that hides all of the real directory. The bases say what was copied.
-type session struct {
-	sessionStore
+type walk struct {
+	openedStore
 	tidy        bool // remove files that are not changes
 	isListing   bool // collect the list of changes
 	isComparing bool // find out which files are not changes: set with tidy or isListing
@@ -185,7 +185,7 @@ type session struct {
 }
 
 // record walks the upperdir and writes new bases.
-func (s *session) record() error {
+func (s *walk) record() error {
 	s.isComparing, s.removals = s.tidy, nil
 	s.upper.closeLast()
 	if err := s.visitAll(); err != nil {
@@ -217,7 +217,7 @@ func (s *session) record() error {
 }
 
 // changes lists the changes. It writes nothing.
-func (s *session) changes() ([]PathChange, error) {
+func (s *walk) changes() ([]PathChange, error) {
 	s.isListing, s.isComparing, s.isReadOnly = true, true, true
 	if err := s.visitAll(); err != nil {
 		return nil, err
@@ -229,7 +229,7 @@ func (s *session) changes() ([]PathChange, error) {
 }
 
 // visitAll walks the whole upperdir.
-func (s *session) visitAll() error {
+func (s *walk) visitAll() error {
 	s.bases.startScan()
 	if s.tidy {
 		st, err := s.lower.stat("")
@@ -263,7 +263,7 @@ type entry struct {
 }
 
 // lookUp returns the entry of a path.
-func (s *session) lookUp(name string, src baseSource, opaque bool) (t entry, err error) {
+func (s *walk) lookUp(name string, src baseSource, opaque bool) (t entry, err error) {
 	t = entry{name: name, isBelowOpaque: opaque, version: s.bases.all[name]}
 	if t.upper, err = s.upper.stat(name); err != nil {
 		return t, err
@@ -284,7 +284,7 @@ func (s *session) lookUp(name string, src baseSource, opaque bool) (t entry, err
 }
 
 // statReal returns the state of a path in the real directory.
-func (s *sessionStore) statReal(name string) (unix.Stat_t, Kind, error) {
+func (s *openedStore) statReal(name string) (unix.Stat_t, Kind, error) {
 	st, err := s.lower.stat(name)
 	switch {
 	case s.canIgnore(err):
@@ -298,7 +298,7 @@ func (s *sessionStore) statReal(name string) (unix.Stat_t, Kind, error) {
 }
 
 // keepVersion records the version of an entry that stays in the upperdir.
-func (s *session) keepVersion(t entry) {
+func (s *walk) keepVersion(t entry) {
 	if s.IsCopy {
 		return // InitCopy recorded it
 	}
@@ -324,7 +324,7 @@ func (s *session) keepVersion(t entry) {
 
 // visitDir walks a directory of the upperdir and reports whether an entry stays in it. An
 // opaque directory has deleted every real file that it does not have.
-func (s *session) visitDir(name string, src baseSource, opaque bool) (stays bool, err error) {
+func (s *walk) visitDir(name string, src baseSource, opaque bool) (stays bool, err error) {
 	names, err := s.upper.list(name)
 	if s.IsCopy && errors.Is(err, unix.EACCES) {
 		names, err = s.listClosed(name)
@@ -368,7 +368,7 @@ func (s *session) visitDir(name string, src baseSource, opaque bool) (stays bool
 }
 
 // addCovered lists a file that was deleted with its directory.
-func (s *session) addCovered(name string, src baseSource) error {
+func (s *walk) addCovered(name string, src baseSource) error {
 	low, was, err := s.statReal(name)
 	if err != nil || was == Nothing || !s.isListing {
 		return err
@@ -387,7 +387,7 @@ func (s *session) addCovered(name string, src baseSource) error {
 }
 
 // visitEntry visits one entry of the upperdir and reports whether it stays.
-func (s *session) visitEntry(name string, src baseSource, opaque bool) (bool, error) {
+func (s *walk) visitEntry(name string, src baseSource, opaque bool) (bool, error) {
 	t, err := s.lookUp(name, src, opaque)
 	switch {
 	case err != nil || t.Covered:
@@ -401,7 +401,7 @@ func (s *session) visitEntry(name string, src baseSource, opaque bool) (bool, er
 }
 
 // visitLeaf visits a file, a symlink or a whiteout.
-func (s *session) visitLeaf(t entry) (stays bool, err error) {
+func (s *walk) visitLeaf(t entry) (stays bool, err error) {
 	if t.Open {
 		t.version, t.isKnown = s.closeVersion(t), false
 	}
@@ -440,7 +440,7 @@ func (s *session) visitLeaf(t entry) (stays bool, err error) {
 
 // addChanged lists an entry that is new or differs from the real directory, with
 // everything in it.
-func (s *session) addChanged(t entry) error {
+func (s *walk) addChanged(t entry) error {
 	from := len(s.list)
 	c := PathChange{Path: t.name, Op: Create, Kind: t.kind, Mode: permissions(t.upper), OldKind: t.realKind}
 	if t.realKind != Nothing {
@@ -461,7 +461,7 @@ func (s *session) addChanged(t entry) error {
 // dropUnchanged forgets the version of an entry that is not a change, and removes the
 // entry. If something else will be applied at its path, the entry stays, and hides that
 // from the session.
-func (s *session) dropUnchanged(t entry) (stays bool) {
+func (s *walk) dropUnchanged(t entry) (stays bool) {
 	if t.isPending {
 		s.keepVersion(t)
 		return true
@@ -473,7 +473,7 @@ func (s *session) dropUnchanged(t entry) (stays bool) {
 }
 
 // visitUpperDir visits a directory that the real directory does not have.
-func (s *session) visitUpperDir(t entry) (stays bool, err error) {
+func (s *walk) visitUpperDir(t entry) (stays bool, err error) {
 	var removed []string
 	if t.Open || t.isApplied || s.IsCopy && t.Kind == Dir && !t.Skipped {
 		// Both had it. If nothing in it is the session's own, it goes, as the real one
@@ -521,7 +521,7 @@ func (s *session) visitUpperDir(t entry) (stays bool, err error) {
 }
 
 // visitSharedDir visits a directory that the real directory has too.
-func (s *session) visitSharedDir(t entry) (stays bool, err error) {
+func (s *walk) visitSharedDir(t entry) (stays bool, err error) {
 	opaque := t.isBelowOpaque || s.isOpaque(t.name)
 	if opaque && t.Open {
 		t.version, t.isKnown = s.closeVersion(t), false
@@ -572,7 +572,7 @@ func (s *session) visitSharedDir(t entry) (stays bool, err error) {
 
 // compareMode compares the permission bits of a directory that both have. If the session
 // did not change them, they follow the real directory.
-func (s *session) compareMode(t *entry) error {
+func (s *walk) compareMode(t *entry) error {
 	known := t.Kind == Dir && !t.Unknown
 	follows := known && permissions(t.upper) == t.Mode
 	if t.isApplied {

@@ -43,7 +43,7 @@ func (t *tree) clearOpaque(name string) error {
 
 // expandOpaque makes an opaque directory show the real one, and makes a whiteout for each
 // real file that it hid. It writes the bases first, in case it is interrupted.
-func (s *session) expandOpaque(name string) error {
+func (s *walk) expandOpaque(name string) error {
 	if err := s.bases.flush(); err != nil {
 		return err
 	}

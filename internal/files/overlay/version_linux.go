@@ -114,7 +114,7 @@ func (v *version) childSource(since int64, now uint64) baseSource {
 }
 
 // deriveVersion returns the version of an entry that has no recorded one.
-func (s *session) deriveVersion(t entry, src baseSource) *version {
+func (s *walk) deriveVersion(t entry, src baseSource) *version {
 	v := &version{Path: t.name}
 	switch {
 	case src.from == fromUnknown:
@@ -141,7 +141,7 @@ func (s *session) deriveVersion(t entry, src baseSource) *version {
 
 // mayHaveExisted reports whether a path that the real directory does not have may have
 // existed at a time: the nearest real directory above it changed since.
-func (s *session) mayHaveExisted(name string, at int64) bool {
+func (s *walk) mayHaveExisted(name string, at int64) bool {
 	for {
 		name = path.Dir(name)
 		in, kind, err := s.statReal(name)
@@ -153,7 +153,7 @@ func (s *session) mayHaveExisted(name string, at int64) bool {
 
 // closeVersion returns the version of a directory that both had, and that the session now
 // deleted or replaced as a whole. Conflicts in it stay conflicts.
-func (s *session) closeVersion(t entry) *version {
+func (s *walk) closeVersion(t entry) *version {
 	v := *t.version
 	v.Open, v.Since = false, s.since
 	if t.realKind == Dir {
@@ -178,7 +178,7 @@ func (s *session) closeVersion(t entry) *version {
 
 // isCurrent reports whether the real directory still has a version. A directory that was
 // deleted or replaced must have no changes in it.
-func (s *session) isCurrent(v *version, low unix.Stat_t, was Kind) bool {
+func (s *walk) isCurrent(v *version, low unix.Stat_t, was Kind) bool {
 	if s.IsCopy {
 		return s.isCopyCurrent(v, low, was)
 	}
@@ -202,7 +202,7 @@ func (s *session) isCurrent(v *version, low unix.Stat_t, was Kind) bool {
 
 // setConflict sets whether a change conflicts with the real directory, which has low at its
 // path, and since when it may.
-func (s *session) setConflict(c *PathChange, v *version, low unix.Stat_t) {
+func (s *walk) setConflict(c *PathChange, v *version, low unix.Stat_t) {
 	if c.Conflict = !s.isCurrent(v, low, c.OldKind); c.Conflict && c.OldKind == Dir && !v.Open {
 		c.Since = v.Since
 	}
@@ -210,7 +210,7 @@ func (s *session) setConflict(c *PathChange, v *version, low unix.Stat_t) {
 
 // isUnchanged reports whether an entry is not a change: it equals the real file or its
 // base. For an applied entry only the real file counts.
-func (s *session) isUnchanged(t entry) (bool, error) {
+func (s *walk) isUnchanged(t entry) (bool, error) {
 	known := !t.Unknown && !t.isApplied
 	switch t.kind {
 	case Nothing:
@@ -245,7 +245,7 @@ func (s *session) isUnchanged(t entry) (bool, error) {
 }
 
 // isSameLink reports whether a symlink of the real directory has the target of a version.
-func (s *sessionStore) isSameLink(v *version, was Kind) bool {
+func (s *openedStore) isSameLink(v *version, was Kind) bool {
 	if was != Symlink || v.Kind != Symlink || v.Unknown {
 		return false
 	}
@@ -254,13 +254,13 @@ func (s *sessionStore) isSameLink(v *version, was Kind) bool {
 }
 
 // isRewritten reports whether somebody wrote the base content to the real file again.
-func (s *sessionStore) isRewritten(v *version, low unix.Stat_t) bool {
+func (s *openedStore) isRewritten(v *version, low unix.Stat_t) bool {
 	same, err := s.hasBaseContent(s.lower, v, low)
 	return same && err == nil && !v.Unknown
 }
 
 // hasBaseContent reports whether a file has the kept content of a version.
-func (s *sessionStore) hasBaseContent(in *tree, v *version, st unix.Stat_t) (bool, error) {
+func (s *openedStore) hasBaseContent(in *tree, v *version, st unix.Stat_t) (bool, error) {
 	if v.Kind != File || v.Content == 0 || v.Size != st.Size || v.Mode != permissions(st) {
 		return false, nil
 	}

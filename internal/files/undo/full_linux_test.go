@@ -21,7 +21,7 @@ func TestFullDisk(t *testing.T) {
 		t.Skip("this test needs to mount a small file system: ", err)
 	}
 	t.Cleanup(func() { unix.Unmount(small, unix.MNT_DETACH) })
-	store = &undo.Store{Dir: filepath.Join(small, "undo"), Lock: store.Lock}
+	store = &undo.History{Dir: filepath.Join(small, "undo"), Lock: store.Lock}
 	saveMany(t, store, files, 2)
 	must(t, os.WriteFile(filepath.Join(dir, "large"), make([]byte, 256<<10), 0o644))
 	_, err := store.Save(files, "call", "a tool", []undo.Op{{Verb: undo.Delete, Path: "/m/large"}}, time.Unix(0, 0))

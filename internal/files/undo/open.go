@@ -10,8 +10,8 @@ import (
 
 // OpenStore returns the store of the changes that file tools made to files directly. dir is
 // the program's state directory.
-func OpenStore(dir string) *Store {
-	return &Store{Dir: filepath.Join(dir, "undo"), Lock: func() (func() error, error) {
+func OpenStore(dir string) *History {
+	return &History{Dir: filepath.Join(dir, "undo"), Lock: func() (func() error, error) {
 		folder, err := state.Open(dir)
 		if err != nil {
 			return nil, err

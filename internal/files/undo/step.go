@@ -57,7 +57,7 @@ type Step struct {
 	// Impossible says why the call cannot be undone, "" if it can.
 	Impossible string `json:"impossible,omitempty"`
 
-	store *Store
+	store *History
 	slot  slot
 	body  int64 // the offset of the saved content in its file
 	saved time.Time

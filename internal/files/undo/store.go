@@ -18,8 +18,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Store is a directory with steps. Its permissions allow only the user to read it.
-type Store struct {
+// A History is a directory with steps. Its permissions allow only the user to read it.
+type History struct {
 	Dir string
 	// Lock keeps other processes from adding and removing steps until release is called.
 	Lock func() (release func() error, err error)
@@ -39,7 +39,7 @@ const (
 )
 
 // fileOf returns the file of the step with a number.
-func (s *Store) fileOf(number int) string {
+func (s *History) fileOf(number int) string {
 	return filepath.Join(s.Dir, fmt.Sprintf("%02d%s", number%MaxSteps, stepSuffix))
 }
 
@@ -47,7 +47,7 @@ func (s *Store) fileOf(number int) string {
 // step is on the disk. A caller that syncs another file meanwhile waits less: the file system
 // writes both together. Call wait even if the call is not made. The files must include all
 // mounts of the project.
-func (s *Store) Save(files *sandbox.Sandbox, call, tool string, ops []Op, now time.Time) (wait func() error, err error) {
+func (s *History) Save(files *sandbox.Sandbox, call, tool string, ops []Op, now time.Time) (wait func() error, err error) {
 	step, body := record(files, ops)
 	if step == nil {
 		return func() error { return nil }, nil
@@ -75,7 +75,7 @@ func (s *Store) Save(files *sandbox.Sandbox, call, tool string, ops []Op, now ti
 }
 
 // change calls do while no other process changes the steps, with s.steps up to date.
-func (s *Store) change(do func() error) error {
+func (s *History) change(do func() error) error {
 	release, err := s.Lock()
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (s *Store) change(do func() error) error {
 
 // makeRoom removes old steps to make room for one of size bytes in file. It leaves what is in
 // that file, for the new step to overwrite, unless an undo may be reading it.
-func (s *Store) makeRoom(file string, size int64) error {
+func (s *History) makeRoom(file string, size int64) error {
 	s.steps = slices.DeleteFunc(s.steps, func(old slot) bool { return old.file == file })
 	for _, old := range s.steps {
 		size += old.size
@@ -191,7 +191,7 @@ func openFinished(name string) (f *os.File, isNew bool, err error) {
 
 // slots returns the steps, the oldest first. It also finds steps that were not written to
 // their end.
-func (s *Store) slots() ([]slot, error) {
+func (s *History) slots() ([]slot, error) {
 	names, err := filepath.Glob(filepath.Join(s.Dir, "*"+stepSuffix))
 	if err != nil {
 		return nil, err
@@ -211,7 +211,7 @@ func (s *Store) slots() ([]slot, error) {
 
 // Steps returns the saved steps, the newest first. A step that is damaged is returned as one
 // that cannot be undone.
-func (s *Store) Steps() ([]*Step, error) {
+func (s *History) Steps() ([]*Step, error) {
 	list, err := s.slots()
 	if err != nil {
 		return nil, err
@@ -239,7 +239,7 @@ func (s *Store) Steps() ([]*Step, error) {
 
 // read reads a step. If it seems damaged, another process may just write it, so read looks
 // again while none does.
-func (s *Store) read(at slot) (*Step, error) {
+func (s *History) read(at slot) (*Step, error) {
 	step, err := readStep(at)
 	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errUnfinished) {
 		return step, err
@@ -292,7 +292,7 @@ func (st *Step) open() (*os.File, error) {
 }
 
 // Remove removes a step.
-func (s *Store) Remove(st *Step) error {
+func (s *History) Remove(st *Step) error {
 	return s.change(func() error {
 		i := slices.Index(s.steps, st.slot)
 		if i < 0 {
@@ -305,7 +305,7 @@ func (s *Store) Remove(st *Step) error {
 
 // RemoveFailed removes the step of a call that failed, if nothing of its change is there. Such
 // a step would be in the way of an undo: another call may have changed the same names.
-func (s *Store) RemoveFailed(files *sandbox.Sandbox, call string) error {
+func (s *History) RemoveFailed(files *sandbox.Sandbox, call string) error {
 	list, err := s.slots()
 	if err != nil {
 		return err

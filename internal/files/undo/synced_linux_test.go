@@ -26,7 +26,7 @@ func TestSaver(t *testing.T) {
 	files, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/m", Source: sandbox.Host(dir), Access: sandbox.ReadWrite}}})
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(dir, "file"), []byte("old content"), 0o644))
-	store := &undo.Store{Dir: filepath.Join(dir, "undo"), Lock: func() (func() error, error) { return func() error { return nil }, nil }}
+	store := &undo.History{Dir: filepath.Join(dir, "undo"), Lock: func() (func() error, error) { return func() error { return nil }, nil }}
 	for i := range undo.MaxSteps + 1 {
 		saveStep(t, store, files, undo.Op{Verb: undo.Delete, Path: "/m/file"})
 		must(t, os.WriteFile(filepath.Join(dir, fmt.Sprint("marker-", i)), nil, 0o600))

@@ -18,7 +18,7 @@ import (
 
 // newDeletion returns a store with one step, which deletes a tree, and the directory with
 // the tree.
-func newDeletion(t *testing.T) (store *undo.Store, files *sandbox.Sandbox, dir string) {
+func newDeletion(t *testing.T) (store *undo.History, files *sandbox.Sandbox, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	for _, name := range []string{"tree/a/1", "tree/a/2", "tree/b/3", "tree/4"} {
@@ -28,13 +28,13 @@ func newDeletion(t *testing.T) (store *undo.Store, files *sandbox.Sandbox, dir s
 	must(t, os.Symlink("a", filepath.Join(dir, "tree/link")))
 	files, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/m", Source: sandbox.Host(dir), Access: sandbox.ReadWrite}}})
 	must(t, err)
-	store = &undo.Store{Dir: filepath.Join(t.TempDir(), "undo"), Lock: func() (func() error, error) { return func() error { return nil }, nil }}
+	store = &undo.History{Dir: filepath.Join(t.TempDir(), "undo"), Lock: func() (func() error, error) { return func() error { return nil }, nil }}
 	saveStep(t, store, files, undo.Op{Verb: undo.Delete, Path: "/m/tree"})
 	return store, files, dir
 }
 
 // saveStep saves a step and waits for it.
-func saveStep(t *testing.T, store *undo.Store, files *sandbox.Sandbox, op undo.Op) {
+func saveStep(t *testing.T, store *undo.History, files *sandbox.Sandbox, op undo.Op) {
 	t.Helper()
 	wait, err := store.Save(files, "call", "a tool", []undo.Op{op}, time.Unix(0, 0))
 	must(t, err)
@@ -64,7 +64,7 @@ func checkTree(t *testing.T, dir string) {
 }
 
 // planNewest plans the undo of the newest step.
-func planNewest(t *testing.T, store *undo.Store, files *sandbox.Sandbox) undo.Plan {
+func planNewest(t *testing.T, store *undo.History, files *sandbox.Sandbox) undo.Plan {
 	t.Helper()
 	steps, err := store.Steps()
 	must(t, err)
@@ -204,7 +204,7 @@ func TestUnfinishedStepIsIgnored(t *testing.T) {
 }
 
 // newest returns when the newest step was saved.
-func newest(t *testing.T, store *undo.Store) time.Time {
+func newest(t *testing.T, store *undo.History) time.Time {
 	t.Helper()
 	steps, err := store.Steps()
 	must(t, err)
@@ -219,7 +219,7 @@ func TestStoresTakeTurns(t *testing.T) {
 	must(t, err)
 	lock := func() (func() error, error) { return func() error { return nil }, nil }
 	kept := filepath.Join(t.TempDir(), "undo")
-	stores := []*undo.Store{{Dir: kept, Lock: lock}, {Dir: kept, Lock: lock}}
+	stores := []*undo.History{{Dir: kept, Lock: lock}, {Dir: kept, Lock: lock}}
 	var want []string
 	for i := range 300 {
 		path := fmt.Sprint("/m/", i)
@@ -251,7 +251,7 @@ func TestStoresTakeTurns(t *testing.T) {
 }
 
 // saveMany saves steps and waits for each.
-func saveMany(t *testing.T, store *undo.Store, files *sandbox.Sandbox, n int) {
+func saveMany(t *testing.T, store *undo.History, files *sandbox.Sandbox, n int) {
 	t.Helper()
 	for i := range n {
 		saveStep(t, store, files, undo.Op{Verb: undo.Write, Path: fmt.Sprint("/m/many", i), Becomes: "new"})
@@ -367,7 +367,7 @@ func TestHighNumbers(t *testing.T) {
 	rest := append(fmt.Appendf(nil, "%019d %012d\n", int64(1e18+1), len(content)), content...)
 	sum := crc32.Checksum(rest, crc32.MakeTable(crc32.Castagnoli))
 	must(t, os.WriteFile(name, append(fmt.Appendf(nil, "s %08x ", sum), rest...), 0o600))
-	saveMany(t, &undo.Store{Dir: store.Dir, Lock: store.Lock}, files, 2)
+	saveMany(t, &undo.History{Dir: store.Dir, Lock: store.Lock}, files, 2)
 	steps, err := store.Steps()
 	if err != nil || len(steps) != 3 || steps[0].Entries[0].Path != "/m/many1" || steps[2].Entries[0].Path != "/m/tree" {
 		t.Errorf("got %d steps, %v", len(steps), err)

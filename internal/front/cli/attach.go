@@ -36,7 +36,7 @@ func newExecTerminal(like approval.Asker) *execTerminal {
 
 // attach runs a command on the streams of this process. If these are a terminal, the
 // command gets a terminal of its own, connected to it.
-func (t *execTerminal) attach(ctx context.Context, s *jail.Session, c jail.Command) (r jail.Result, err error) {
+func (t *execTerminal) attach(ctx context.Context, s *jail.Jail, c jail.Command) (r jail.Result, err error) {
 	line, err := terminal.Open(os.Stdin, os.Stdout, os.Stderr)
 	if err != nil {
 		return r, err

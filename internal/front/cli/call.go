@@ -114,10 +114,10 @@ func (c *userCall) openProgram() (err error) {
 }
 
 // openGate opens the gate, and prints what the user should know before the call.
-func (c *userCall) openGate(ctx context.Context) (*program.Gate, error) {
+func (c *userCall) openGate(ctx context.Context) (*program.OpenWorker, error) {
 	errs := c.cmd.ErrOrStderr()
 	copying := newCopying(ctx, errs, wantsCopy(c.copy))
-	o := program.GateOptions{Worker: c.worker, ApproveReads: c.reads, Secrets: secrets(os.Environ()), Session: c.sessionID(), SingleCall: true, Undo: c.undoes(), Tools: []string{c.Tool},
+	o := program.WorkerOptions{Worker: c.worker, ApproveReads: c.reads, Secrets: secrets(os.Environ()), Session: c.sessionID(), SingleCall: true, Undo: c.undoes(), Tools: []string{c.Tool},
 		Copy: wantsCopy(c.copy), OnCopy: copying.tell, Clipboard: clipboardOf(c.terminal)}
 	if c.Tool == "shell" && !wantsJSON(c.cmd) {
 		c.live = newLiveOutput(c.cmd.OutOrStdout(), "")
@@ -130,7 +130,7 @@ func (c *userCall) openGate(ctx context.Context) (*program.Gate, error) {
 		c.asker.before, c.asker.changed, c.asker.repeats, c.asker.local = c.before.items, c.before.changed, c.before.repeats, c.localRequest
 		o.Asker = c.asker
 	}
-	gate, err := c.program.OpenGate(o)
+	gate, err := c.program.OpenWorker(o)
 	copying.end(err == nil)
 	var caught signaled
 	if errors.As(err, &caught) {
@@ -174,7 +174,7 @@ func (c *userCall) localRequest(r tool.Request) tool.Request {
 }
 
 // make makes the call through the gate.
-func (c *userCall) make(ctx context.Context, gate *program.Gate) tool.Result {
+func (c *userCall) make(ctx context.Context, gate *program.OpenWorker) tool.Result {
 	working := beginStatus(c.cmd.ErrOrStderr(), cmp.Or(c.doing, visible.Line(c.Tool, maxMark)))
 	ctx = tool.WithProgress(ctx, func(part float64) { working.advance(int64(part*progressSteps), progressSteps, "") })
 	r := c.paths.localResult(gate.Do(ctx, policy.User, c.Call))
@@ -196,7 +196,7 @@ func (c *userCall) make(ctx context.Context, gate *program.Gate) tool.Result {
 }
 
 // close closes the gate after the call, and returns the signal if one ended the call.
-func (c *userCall) close(ctx context.Context, gate *program.Gate, r tool.Result) error {
+func (c *userCall) close(ctx context.Context, gate *program.OpenWorker, r tool.Result) error {
 	err := gate.Close()
 	if err != nil && r.Err == nil { // the call was done, and its result counts
 		err = withLate(c.cmd, printResult(c.cmd, r), err)

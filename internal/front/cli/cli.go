@@ -52,7 +52,7 @@ func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(fo
 
 // A Server serves a program to other agents until ctx ends or they disconnect. It is
 // another front, which this package does not import.
-type Server func(ctx context.Context, p *program.Program, v program.GateOptions, o program.ServeOptions) error
+type Server func(ctx context.Context, p *program.Program, v program.WorkerOptions, o program.ServeOptions) error
 
 // A Desk serves the pages of golem desk until ctx ends. It is another front, which this
 // package does not import.

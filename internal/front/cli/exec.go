@@ -233,7 +233,7 @@ func (f *execFlags) removeUnused(p *program.Program, user profile.User) {
 }
 
 // openGate opens the gate for the command. It uses a new session unless the user names one.
-func (f *execFlags) openGate(cmd *cobra.Command, p *program.Program, x *session.Exec) (*program.Gate, error) {
+func (f *execFlags) openGate(cmd *cobra.Command, p *program.Program, x *session.Exec) (*program.OpenWorker, error) {
 	asker := f.asker(cmd, p)
 	f.hosts = newExecTerminal(asker)
 	x.Attach = f.hosts.attach
@@ -244,7 +244,7 @@ func (f *execFlags) openGate(cmd *cobra.Command, p *program.Program, x *session.
 	if f.apply != "no" {
 		called = append(called, "apply_changes")
 	}
-	gate, err := p.OpenGate(program.GateOptions{Worker: f.worker, Tools: called, Session: cmp.Or(f.sessionID(), session.New), Copy: wantsCopy(f.copy), OnCopy: copying.tell,
+	gate, err := p.OpenWorker(program.WorkerOptions{Worker: f.worker, Tools: called, Session: cmp.Or(f.sessionID(), session.New), Copy: wantsCopy(f.copy), OnCopy: copying.tell,
 		Secrets: secrets(os.Environ()), Exec: x, Asker: asker, HostAsker: f.hosts})
 	copying.end(err == nil)
 	var caught signaled
@@ -339,7 +339,7 @@ func (f *execFlags) environment(p profile.Profile) []string {
 
 // tell prints what the command gets: directories, network, home directory and
 // credentials.
-func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.Gate, agent network.Agent, x *session.Exec, command string) {
+func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.OpenWorker, agent network.Agent, x *session.Exec, command string) {
 	hosts := gate.Hosts()
 	adds, secrets := describeFiles(x.Profile)
 	home := "empty home directory"
@@ -390,7 +390,7 @@ func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.G
 }
 
 // mountedAt describes which host directories the command sees, and how.
-func mountedAt(gate *program.Gate, home string) string {
+func mountedAt(gate *program.OpenWorker, home string) string {
 	type shown struct{ name, source, how string }
 	var list []shown
 	for _, name := range gate.Files.Anchors() {
@@ -454,7 +454,7 @@ func present(names []string) []string {
 
 // after prints the changes, and applies them if --apply asks for it. It reports whether
 // changes wait in the session.
-func (f *execFlags) after(cmd *cobra.Command, p *program.Program, gate *program.Gate) (waiting bool, err error) {
+func (f *execFlags) after(cmd *cobra.Command, p *program.Program, gate *program.OpenWorker) (waiting bool, err error) {
 	if gate.Session == nil {
 		return false, nil
 	}

@@ -99,7 +99,7 @@ func takenAsValue(cmd *cobra.Command) (text string) {
 
 // explainFailure prints what may have made the command fail, if it is something that is
 // different in the jail.
-func (f *execFlags) explainFailure(cmd *cobra.Command, p *program.Program, gate *program.Gate, args []string, code int) {
+func (f *execFlags) explainFailure(cmd *cobra.Command, p *program.Program, gate *program.OpenWorker, args []string, code int) {
 	shown := sandbox.Shown(args[0])
 	if code == exitNotFound && !inPath(args[0]) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: no program %s in your PATH; check the name\n", shown)
@@ -120,7 +120,7 @@ func (f *execFlags) explainFailure(cmd *cobra.Command, p *program.Program, gate 
 
 // insideName returns the path in the jail of a file that the user named by its path on the
 // host, or "".
-func insideName(p *program.Program, gate *program.Gate, file string) string {
+func insideName(p *program.Program, gate *program.OpenWorker, file string) string {
 	if !filepath.IsAbs(file) {
 		return ""
 	}

@@ -271,5 +271,5 @@ func (f *gateFlags) exploreCommits(cmd *cobra.Command, show Explorer, ids []stri
 		return err
 	}
 	o.OnRecover = nil // a line would damage the full screen
-	return f.explore(cmd, show, terminal, f.wait, inbox.ExploreOptions{Items: list, Options: o, OpenOnly: true, Gate: program.GateOptions{Worker: f.worker, Session: f.sessionID()}})
+	return f.explore(cmd, show, terminal, f.wait, inbox.ExploreOptions{Items: list, Options: o, OpenOnly: true, Gate: program.WorkerOptions{Worker: f.worker, Session: f.sessionID()}})
 }

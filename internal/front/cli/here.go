@@ -93,8 +93,8 @@ func (w *workSession) describe() string {
 }
 
 // of returns the session with its program, as package inbox knows it.
-func (w *workSession) of() inbox.Session {
-	return inbox.Session{Session: w.Session, Program: w.program}
+func (w *workSession) of() inbox.ProgramSession {
+	return inbox.ProgramSession{Session: w.Session, Program: w.program}
 }
 
 // what returns the program that started a session, or the input of its first run.
@@ -207,7 +207,7 @@ func (f *programFlags) pathsOf(p *program.Program) (*paths, error) {
 }
 
 // workSessions returns sessions for a command that runs in dir.
-func workSessions(list []inbox.Session, dir string) (all []*workSession) {
+func workSessions(list []inbox.ProgramSession, dir string) (all []*workSession) {
 	for _, s := range list {
 		all = append(all, newWorkSession(s.Program, s.Session, dir))
 	}

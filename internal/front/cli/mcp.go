@@ -112,7 +112,7 @@ func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 	signal.Notify(gone, syscall.SIGPIPE)
 	defer signal.Stop(gone)
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
-	v := program.GateOptions{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(), Run: bare,
+	v := program.WorkerOptions{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(), Run: bare,
 		Copy: wantsCopy(f.copy), OnCopy: copying.tell}
 	switch {
 	case bare && v.Session == "":

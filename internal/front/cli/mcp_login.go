@@ -125,7 +125,7 @@ func oneServer(cmd *cobra.Command, args []string) error {
 }
 
 // openForLogin opens the gate of the worker that has the server.
-func (f *gateFlags) openForLogin(cmd *cobra.Command) (*program.Gate, error) {
+func (f *gateFlags) openForLogin(cmd *cobra.Command) (*program.OpenWorker, error) {
 	p, err := f.open(opening{otherwise: emptyProgram})
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (f *gateFlags) openForLogin(cmd *cobra.Command) (*program.Gate, error) {
 	if err := f.askTrust(cmd, p, false); err != nil {
 		return nil, err
 	}
-	return p.OpenGate(program.GateOptions{Worker: f.worker, Secrets: secrets(os.Environ()), SingleCall: true, Tools: []string{}})
+	return p.OpenWorker(program.WorkerOptions{Worker: f.worker, Secrets: secrets(os.Environ()), SingleCall: true, Tools: []string{}})
 }
 
 // keepLogin stores the login at a server.

@@ -142,7 +142,7 @@ func runningSession(all []*workSession) (*workSession, error) {
 
 // printPorts prints the published ports of sessions.
 func printPorts(cmd *cobra.Command, all []*workSession) error {
-	var list []inbox.Session
+	var list []inbox.ProgramSession
 	for _, w := range all {
 		list = append(list, w.of())
 	}

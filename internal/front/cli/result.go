@@ -77,7 +77,7 @@ type shower interface {
 	Show(io.Writer, visible.Page) error
 }
 
-var _ shower = (*git.Look)(nil)
+var _ shower = (*git.CommitView)(nil)
 
 // shownBy returns a result that prints itself, or nil.
 func shownBy(data any) shower {

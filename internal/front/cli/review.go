@@ -91,7 +91,7 @@ func (f *gateFlags) review(cmd *cobra.Command, ids []string, summary, all bool) 
 	}
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
-	gate, err := p.OpenGate(program.GateOptions{Worker: f.worker, Secrets: secrets(os.Environ()), Session: f.sessionID(), SingleCall: true, Tools: []string{"git_list_staged", "git_diff"}})
+	gate, err := p.OpenWorker(program.WorkerOptions{Worker: f.worker, Secrets: secrets(os.Environ()), Session: f.sessionID(), SingleCall: true, Tools: []string{"git_list_staged", "git_diff"}})
 	if err != nil {
 		return err
 	}
@@ -122,11 +122,11 @@ func (f *gateFlags) review(cmd *cobra.Command, ids []string, summary, all bool) 
 	}
 	stopSaying := meanwhile(cmd.ErrOrStderr(), "the scanners look at what is staged")
 	defer stopSaying()
-	looks := []*git.Look{}
+	looks := []*git.CommitView{}
 	var hidden []unshown
 	for _, id := range ids {
 		r, err := call(git.DiffArgs{CommitID: id})
-		switch l, ok := r.Data.(*git.Look); {
+		switch l, ok := r.Data.(*git.CommitView); {
 		case err != nil && (len(ids) == 1 || ctx.Err() != nil):
 			return err
 		case err != nil: // an error in one commit does not hide the others
@@ -146,7 +146,7 @@ func (f *gateFlags) review(cmd *cobra.Command, ids []string, summary, all bool) 
 		}
 		return errors.Join(printJSON(cmd.OutOrStdout(), all), err)
 	}
-	return errors.Join(showLooks(cmd, looks, hidden, func(l *git.Look, w io.Writer, page visible.Page) (err error) {
+	return errors.Join(showLooks(cmd, looks, hidden, func(l *git.CommitView, w io.Writer, page visible.Page) (err error) {
 		switch {
 		case summary:
 			return l.ShowSummary(w, page)
@@ -172,7 +172,7 @@ type unshown struct {
 const maxOverrides = 5
 
 // showLooks prints staged commits, each with the next commands.
-func showLooks(cmd *cobra.Command, looks []*git.Look, hidden []unshown, show func(*git.Look, io.Writer, visible.Page) error) error {
+func showLooks(cmd *cobra.Command, looks []*git.CommitView, hidden []unshown, show func(*git.CommitView, io.Writer, visible.Page) error) error {
 	s := newScreen(cmd.OutOrStdout())
 	if len(looks)+len(hidden) == 0 {
 		fmt.Fprintln(s.w, "no commit is staged; workers stage with git_stage, you with golem tool git_stage")

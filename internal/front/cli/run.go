@@ -201,7 +201,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	if err != nil {
 		return err
 	}
-	v := program.GateOptions{ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: cmp.Or(f.sessionID(), session.New), Copy: wantsCopy(f.copy), Isolated: f.apart != nil}
+	v := program.WorkerOptions{ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: cmp.Or(f.sessionID(), session.New), Copy: wantsCopy(f.copy), Isolated: f.apart != nil}
 	if f.resume != "" {
 		s, err := p.Storage.Runs().Find(f.resumed())
 		if err != nil {
@@ -230,7 +230,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
 	v.OnCopy = copying.tell
 	traces := newTracer(p, out.note)
-	r, err := p.OpenRun(program.RunOptions{GateOptions: v, Model: m.Model, ModelName: m.Name, Fallbacks: fallbacks, Models: workers, Answers: answers, Summarizer: summarizer, Context: contextOf(p, m.Name), Requests: requests, Others: traces.others(), Price: prices.Cost, Resume: f.resume != "", Follow: follow, Attached: f.handed, OnEvent: traces.also(out.tell)})
+	r, err := p.OpenRun(program.RunOptions{WorkerOptions: v, Model: m.Model, ModelName: m.Name, Fallbacks: fallbacks, Models: workers, Answers: answers, Summarizer: summarizer, Context: contextOf(p, m.Name), Requests: requests, Others: traces.others(), Price: prices.Cost, Resume: f.resume != "", Follow: follow, Attached: f.handed, OnEvent: traces.also(out.tell)})
 	copying.end(err == nil)
 	if err != nil {
 		return err

@@ -144,7 +144,7 @@ func (f *runFlags) programNames() (names programNames) {
 }
 
 // tellDefault prints what the default worker works on, and with which model.
-func (f *runFlags) tellDefault(cmd *cobra.Command, p *program.Program, gate *program.Gate, model string) {
+func (f *runFlags) tellDefault(cmd *cobra.Command, p *program.Program, gate *program.OpenWorker, model string) {
 	home, _ := os.UserHomeDir()
 	errs := cmd.ErrOrStderr()
 	columns, _ := newScreen(errs).size()

@@ -420,7 +420,7 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 
 // describeSession returns a text about the changes that wait in the session of a gate, and
 // the next commands. It is "" if there are none.
-func describeSession(w io.Writer, p *program.Program, gate *program.Gate, where string, gone bool) (string, error) {
+func describeSession(w io.Writer, p *program.Program, gate *program.OpenWorker, where string, gone bool) (string, error) {
 	if gate.Session == nil {
 		return "", nil
 	}

@@ -20,11 +20,11 @@ import (
 )
 
 // userSecrets returns the secrets of the user.
-func userSecrets() (keyring.Store, error) {
+func userSecrets() (keyring.Keyring, error) {
 	home, _ := os.UserHomeDir()
 	file := configFile(home)
 	if file == "" {
-		return keyring.Store{}, usageError("no directory for secrets: HOME is not set")
+		return keyring.Keyring{}, usageError("no directory for secrets: HOME is not set")
 	}
 	return keyring.Open(filepath.Join(filepath.Dir(file), "secrets"), os.Getenv, time.Now), nil
 }
@@ -107,7 +107,7 @@ final newline.`,
 }
 
 // placeOfSecret describes where a secret is.
-func placeOfSecret(s keyring.Store, in keyring.Place) string {
+func placeOfSecret(s keyring.Keyring, in keyring.Place) string {
 	if in == keyring.InKeyring {
 		return "the system's keyring"
 	}

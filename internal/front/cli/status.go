@@ -60,7 +60,7 @@ other.`,
 		if wrong != nil || p.Content.Hash == "" {
 			p = nil
 		}
-		var list []inbox.Session
+		var list []inbox.ProgramSession
 		for _, w := range all {
 			list = append(list, w.of())
 		}

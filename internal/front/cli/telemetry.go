@@ -30,7 +30,7 @@ const (
 // A tracer sends the spans of a run to a server of OpenTelemetry. It never delays the run,
 // and its errors do not fail the run. A nil tracer does nothing.
 type tracer struct {
-	*telemetry.Recorder
+	*telemetry.Spans
 	settings telemetry.Settings
 	requests *network.OwnRequests
 	client   *http.Client
@@ -58,7 +58,7 @@ func newTracer(p *program.Program, tell func(string)) *tracer {
 		return nil
 	}
 	requests := network.NewOwnRequests("telemetry", "your OTEL_EXPORTER_OTLP_ENDPOINT", time.Now)
-	t := &tracer{Recorder: telemetry.NewRecorder(settings, version.Release), settings: settings, requests: requests, halt: make(chan struct{}), ended: make(chan struct{}),
+	t := &tracer{Spans: telemetry.NewRecorder(settings, version.Release), settings: settings, requests: requests, halt: make(chan struct{}), ended: make(chan struct{}),
 		client: &http.Client{Transport: requests, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	return t
 }

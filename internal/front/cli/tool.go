@@ -134,7 +134,7 @@ server, shows the differences, and accepts them if you answer yes.`,
 func acceptTools(cmd *cobra.Command, p *program.Program, worker, server string, yes bool) error {
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
-	gate, err := p.OpenGate(program.GateOptions{Worker: worker, Secrets: secrets(os.Environ())})
+	gate, err := p.OpenWorker(program.WorkerOptions{Worker: worker, Secrets: secrets(os.Environ())})
 	if err != nil {
 		return err
 	}

@@ -76,9 +76,9 @@ func (s *server) act(w http.ResponseWriter, r *http.Request, a action) {
 	if err == nil {
 		err = p.CheckTrust()
 	}
-	var gate *program.Gate
+	var gate *program.OpenWorker
 	if err == nil {
-		gate, err = p.OpenGate(program.GateOptions{Secrets: s.secrets, Session: a.session, SingleCall: true, Tools: []string{a.call.Tool}})
+		gate, err = p.OpenWorker(program.WorkerOptions{Secrets: s.secrets, Session: a.session, SingleCall: true, Tools: []string{a.call.Tool}})
 	}
 	if err != nil {
 		s.fail(w, err)
@@ -235,7 +235,7 @@ func (p *page) discards(values []string) (names []string, err error) {
 
 // parts returns the argument of apply_changes for what the user chose, and the contents
 // that were on the screen. Changed names the files that are not as the page showed them.
-func (p *page) parts(one inbox.Session, picks map[int]pick, seen []string) (parts []settle.Part, shown choice.Shown, changed []string, err error) {
+func (p *page) parts(one inbox.ProgramSession, picks map[int]pick, seen []string) (parts []settle.Part, shown choice.Shown, changed []string, err error) {
 	var names []string
 	for i := range picks {
 		names = append(names, p.files[i])

@@ -87,7 +87,7 @@ func (s *server) renderCommit(w http.ResponseWriter, r *http.Request, status int
 }
 
 // newCommitView returns a staged commit as a page shows it. With all, every file is open.
-func newCommitView(l *git.Look, all bool) commitView {
+func newCommitView(l *git.CommitView, all bool) commitView {
 	subject, rest, _ := strings.Cut(strings.TrimSpace(l.Message), "\n")
 	v := commitView{Short: sandbox.Shown(l.CommitID[:min(12, len(l.CommitID))]), Subject: visible.Line(subject, maxNote), Target: sandbox.Shown(l.Target), Branch: sandbox.Shown(l.Branch), Session: sandbox.Shown(l.Session),
 		Created: l.CreatedAt, Scanned: l.DescribeScanners(), HasUnseen: l.HasUnseen(), Bytes: tool.FormatSize(l.Bytes)}

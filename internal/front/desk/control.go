@@ -59,7 +59,7 @@ func (s *server) control(w http.ResponseWriter, r *http.Request) {
 	if err != nil && back == "session" {
 		_, err = s.pages.use(nonce, key, sessionPage(id))
 	}
-	var one inbox.Session
+	var one inbox.ProgramSession
 	if err == nil {
 		one, err = inbox.OpenSession(s.options, key, id)
 	}
@@ -91,7 +91,7 @@ func (s *server) control(w http.ResponseWriter, r *http.Request) {
 }
 
 // continueRun continues the run of a session in another process.
-func (s *server) continueRun(one inbox.Session) (note string, err error) {
+func (s *server) continueRun(one inbox.ProgramSession) (note string, err error) {
 	note, wait, err := one.Resume(s.resume)
 	if err != nil {
 		return "", err
@@ -155,7 +155,7 @@ type statusView struct {
 }
 
 // newStatus returns what happens in a session now.
-func (s *server) newStatus(one inbox.Session, about inbox.About, nonce string) statusView {
+func (s *server) newStatus(one inbox.ProgramSession, about inbox.About, nonce string) statusView {
 	v := statusView{About: about, Nonce: nonce, Waiting: s.inbox.WaitingIn(one)}
 	if about.State == storage.SessionRunning {
 		v.What = "manual"

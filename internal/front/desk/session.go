@@ -142,8 +142,8 @@ func (s *server) renderSession(w http.ResponseWriter, r *http.Request, status in
 }
 
 // addChanges adds the changes of a session to its page.
-func (s *server) addChanges(ctx context.Context, one inbox.Session, v *sessionView) error {
-	look, err := one.Program.Storage.Sessions.Look(one.Session)
+func (s *server) addChanges(ctx context.Context, one inbox.ProgramSession, v *sessionView) error {
+	look, err := one.Program.Storage.Sessions.ListChanges(one.Session)
 	if err != nil {
 		return err
 	}
@@ -244,11 +244,11 @@ type fileContent struct {
 }
 
 // readFiles reads changed files with their diffs, by name.
-func readFiles(one inbox.Session, names []string) (map[string]fileContent, error) {
+func readFiles(one inbox.ProgramSession, names []string) (map[string]fileContent, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	look, err := one.Program.Storage.Sessions.Look(one.Session)
+	look, err := one.Program.Storage.Sessions.ListChanges(one.Session)
 	if err != nil {
 		return nil, err
 	}
@@ -257,7 +257,7 @@ func readFiles(one inbox.Session, names []string) (map[string]fileContent, error
 }
 
 // readLooked is readFiles for changes that are listed already.
-func readLooked(look *session.Look, names []string) (map[string]fileContent, error) {
+func readLooked(look *session.ChangeList, names []string) (map[string]fileContent, error) {
 	found := make(map[string]fileContent)
 	if len(names) == 0 {
 		return found, nil

@@ -66,8 +66,8 @@ func newTestServer(t testing.TB, files map[string]string) *testServer {
 }
 
 // gateOptions returns the options of the gate of a test server.
-func (h *testServer) gateOptions() program.GateOptions {
-	return program.GateOptions{Run: true, Session: h.session}
+func (h *testServer) gateOptions() program.WorkerOptions {
+	return program.WorkerOptions{Run: true, Session: h.session}
 }
 
 // serveStreams serves the test server over two pipes until in is closed.

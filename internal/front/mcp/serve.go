@@ -27,7 +27,7 @@ const patience = 5 * time.Second
 
 // Serve serves a program to other agents until ctx ends or the client disconnects. It has
 // the type cli.Server.
-func Serve(ctx context.Context, p *program.Program, v program.GateOptions, o program.ServeOptions) error {
+func Serve(ctx context.Context, p *program.Program, v program.WorkerOptions, o program.ServeOptions) error {
 	address := ""
 	if o.HTTP != nil { // check this before a session starts
 		var err error
@@ -42,7 +42,7 @@ func Serve(ctx context.Context, p *program.Program, v program.GateOptions, o pro
 	v.Beside = s
 	s.tidy = collectLazily()
 	defer s.tidy.Stop()
-	gate, err := p.OpenGate(v)
+	gate, err := p.OpenWorker(v)
 	if o.OnOpen(err); err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (s *server) startNotes(p *program.Program) (notes []string) {
 type server struct {
 	options program.ServeOptions
 	ctx     context.Context // ends when the server ends
-	gate    *program.Gate
+	gate    *program.OpenWorker
 	sdk     *mcp.Server
 	slots   *slots
 	turns   turns

@@ -16,12 +16,12 @@ import (
 )
 
 // A commit is a staged commit.
-type commit struct{ look *git.Look }
+type commit struct{ look *git.CommitView }
 
 // newCommitReview returns the screen of a staged commit. It begins with the findings. The
 // files that become code come first.
-func newCommitReview(p *program.Program, l *git.Look, path func(*program.Program, string) string) *review {
-	v := &review{session: inbox.Session{Program: p}, commit: &commit{l}, list: &session.Review{}}
+func newCommitReview(p *program.Program, l *git.CommitView, path func(*program.Program, string) string) *review {
+	v := &review{session: inbox.ProgramSession{Program: p}, commit: &commit{l}, list: &session.Review{}}
 	for _, c := range l.Changes() {
 		one := session.FileChange{Path: c.Path, Op: overlay.Modify, Kind: overlay.File, OldKind: overlay.File}
 		switch c.Op {

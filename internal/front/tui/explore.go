@@ -55,7 +55,7 @@ type backend struct {
 type (
 	// reviewed holds the changes of a session.
 	reviewed struct {
-		session inbox.Session
+		session inbox.ProgramSession
 		list    *session.Review
 		holder  *changes.Holder // what works in the session now; nil for nothing
 		again   bool            // the session was on the screen when golem began to read
@@ -99,7 +99,7 @@ type (
 	// examined is a staged commit.
 	examined struct {
 		program *program.Program
-		look    *git.Look
+		look    *git.CommitView
 		err     error
 	}
 	// reloaded holds the contents of files that were read before the changes were read again.
@@ -206,7 +206,7 @@ func (b *backend) answerCall(c waiting, shown tool.Request, reply approval.Reply
 }
 
 // readReview reads the changes of a session. again says that it is on the screen.
-func (b *backend) readReview(s inbox.Session, again bool) {
+func (b *backend) readReview(s inbox.ProgramSession, again bool) {
 	b.do(func() tea.Msg {
 		msg := reviewSession(s, b.o.Names)
 		msg.again = again
@@ -215,7 +215,7 @@ func (b *backend) readReview(s inbox.Session, again bool) {
 }
 
 // reviewSession reads the changes of a session at and below some names.
-func reviewSession(s inbox.Session, names []string) reviewed {
+func reviewSession(s inbox.ProgramSession, names []string) reviewed {
 	r, err := s.Program.Storage.Sessions.Review(s.Session, names, false)
 	msg := reviewed{session: s, list: r, err: err}
 	if h, ok := s.Holder(); ok {
@@ -225,7 +225,7 @@ func reviewSession(s inbox.Session, names []string) reviewed {
 }
 
 // readFile reads the contents of a changed file.
-func (b *backend) readFile(s inbox.Session, f *file) {
+func (b *backend) readFile(s inbox.ProgramSession, f *file) {
 	b.do(func() tea.Msg { return readFiles(s, []*file{f})[0] })
 }
 
@@ -246,7 +246,7 @@ func (b *backend) readAgain(v *review) bool {
 }
 
 // readFiles reads the contents of changed files.
-func readFiles(s inbox.Session, files []*file) (list []loaded) {
+func readFiles(s inbox.ProgramSession, files []*file) (list []loaded) {
 	contents, err := s.Program.Storage.Sessions.OpenContents(s.Session)
 	if err == nil {
 		defer contents.Close()
@@ -272,7 +272,7 @@ func (b *backend) call(p *program.Program, session string, call tool.Call, shown
 		if session != "" {
 			o.Session = session
 		}
-		gate, err := p.OpenGate(o)
+		gate, err := p.OpenWorker(o)
 		if err != nil {
 			return called{program: p, err: err}
 		}

@@ -15,7 +15,7 @@ import (
 
 // A review shows the changes of a session, or a staged commit.
 type review struct {
-	session inbox.Session
+	session inbox.ProgramSession
 	commit  *commit // nil for the changes of a session
 	list    *session.Review
 	holder  *changes.Holder // what worked in the session when golem read it; nil for nothing
@@ -33,7 +33,7 @@ type review struct {
 
 // newReview returns the screen of a session. It keeps what the user saw and chose in old,
 // as far as the contents are still the same; old may be nil.
-func newReview(s inbox.Session, r *session.Review, path func(*program.Program, string) string, old *review) *review {
+func newReview(s inbox.ProgramSession, r *session.Review, path func(*program.Program, string) string, old *review) *review {
 	v := &review{session: s, list: r}
 	before := make(map[string]*file)
 	if old != nil {

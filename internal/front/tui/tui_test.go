@@ -46,7 +46,7 @@ func newStage(t *testing.T, columns, height int) *stage {
 	s.m = newModel(context.Background(), o)
 	s.m.do = func(func() tea.Msg) {} // load reads the files
 	s.m.Update(tea.WindowSizeMsg{Width: columns, Height: height})
-	s.m.review = newReview(inbox.Session{Session: &session.Session{ID: "abc", Command: "sh"}}, &session.Review{}, o.Path, nil)
+	s.m.review = newReview(inbox.ProgramSession{Session: &session.Session{ID: "abc", Command: "sh"}}, &session.Review{}, o.Path, nil)
 	return s
 }
 
@@ -63,7 +63,7 @@ func (s *stage) show(files ...[3]string) {
 		c.Added, c.Removed = tool.CountDiffLines(tool.UnifiedDiff("a", "b", f[1], f[2]))
 		r.Files = append(r.Files, c)
 	}
-	one := inbox.Session{Session: &session.Session{ID: "abc", Command: "sh"}}
+	one := inbox.ProgramSession{Session: &session.Session{ID: "abc", Command: "sh"}}
 	s.m.review = newReview(one, r, s.m.o.Path, nil)
 	s.load()
 }
@@ -359,7 +359,7 @@ func TestObstacles(t *testing.T) {
 		r.Files = append(r.Files, c)
 		s.real[c.Path], s.own[c.Path] = "a\n", "b\n"
 	}
-	s.m.review = newReview(inbox.Session{Session: &session.Session{ID: "abc", Command: "sh"}}, r, s.m.o.Path, nil)
+	s.m.review = newReview(inbox.ProgramSession{Session: &session.Session{ID: "abc", Command: "sh"}}, r, s.m.o.Path, nil)
 	s.load()
 	s.want("becomes code")
 	if items, _ := s.m.review.pick(); len(items) != 1 || items[0].File.Path != "/x.txt" {
@@ -535,7 +535,7 @@ func TestHelpOfReview(t *testing.T) {
 		t.Errorf("the changes of a session have no P and no list:\n%s", s.screen())
 	}
 	s.press("?")
-	s.m.review.commit = &commit{&git.Look{}}
+	s.m.review.commit = &commit{&git.CommitView{}}
 	s.press("?")
 	s.want("push the commit")
 	for _, not := range []string{"hunk", "declined", "read the changes again", "apply"} {

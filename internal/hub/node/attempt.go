@@ -230,12 +230,12 @@ func (a *attempt) run(ctx context.Context, stop <-chan struct{}) (o run.Outcome,
 			workers[w.Name] = program.WorkerModel{Choice: run.Choice{Name: name, Model: own}}
 		}
 	}
-	v := program.GateOptions{Secrets: a.Secrets}
+	v := program.WorkerOptions{Secrets: a.Secrets}
 	attached, err := a.attached()
 	if err != nil {
 		return o, err
 	}
-	r, resumed, err := job.OpenRun(a.program, program.RunOptions{GateOptions: v, Model: m, ModelName: name, Models: workers, Requests: requests, Price: a.Price, Attached: attached, OnEvent: a.hear, Claim: a.claim, Checkpoint: a.checkpoint})
+	r, resumed, err := job.OpenRun(a.program, program.RunOptions{WorkerOptions: v, Model: m, ModelName: name, Models: workers, Requests: requests, Price: a.Price, Attached: attached, OnEvent: a.hear, Claim: a.claim, Checkpoint: a.checkpoint})
 	if err != nil {
 		return o, err
 	}

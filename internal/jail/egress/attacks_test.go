@@ -503,7 +503,7 @@ func TestEncryptedHello(t *testing.T) {
 	if err := shake(w, &tls.Config{ServerName: "example.com", EncryptedClientHelloConfigList: other, RootCAs: w.options.Roots}); err == nil {
 		t.Error("an encrypted hello with another outer name passed")
 	}
-	w.await("the outer name", func(r egress.Record) bool { return strings.Contains(r.Why, "names evil.org") })
+	w.await("the outer name", func(r egress.Event) bool { return strings.Contains(r.Why, "names evil.org") })
 	if !slices.Equal(w.dialled, []string{"203.0.113.1:443"}) {
 		t.Errorf("golem dialled %v", w.dialled)
 	}
@@ -642,7 +642,7 @@ func TestPlaceholders(t *testing.T) {
 		}
 	}
 	for _, where := range []string{"the path", "the query", "X-Note", "User-Agent", "Referer"} {
-		w.await("a placeholder in "+where, func(r egress.Record) bool {
+		w.await("a placeholder in "+where, func(r egress.Event) bool {
 			return r.Step == egress.Noticed && r.Host == "api.example.com" && strings.Contains(r.Why, "in "+where+":")
 		})
 	}
@@ -1029,7 +1029,7 @@ func fuzzWorld(f *testing.F) (*world, *strictServer) {
 	plain := newStrictServer(f, nil)
 	w.host("example.com", 80, plain.l.Addr())
 	w.host("example.com", 443, server.l.Addr())
-	w.options.Record = func(egress.Record) error { return nil }
+	w.options.Record = func(egress.Event) error { return nil }
 	w.openWithTLS(secure)
 	return w, map[bool]*strictServer{true: server, false: plain}[strings.Contains(f.Name(), "HTTP2")]
 }

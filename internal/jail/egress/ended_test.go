@@ -163,8 +163,8 @@ func TestAuthority(t *testing.T) {
 	if code, body, err := get(inside, "https://very.bad.example.com/"); err != nil || code != http.StatusBadGateway {
 		t.Errorf("a host with a wrong certificate: got %d, %q, %v", code, body, err)
 	}
-	w.await("the wrong certificate", func(r egress.Record) bool { return r.Step == egress.Noticed && strings.Contains(r.Why, "certificate") })
-	w.await("a program without trust", func(r egress.Record) bool {
+	w.await("the wrong certificate", func(r egress.Event) bool { return r.Step == egress.Noticed && strings.Contains(r.Why, "certificate") })
+	w.await("a program without trust", func(r egress.Event) bool {
 		return r.Step == egress.Closed && strings.Contains(r.Why, "may not trust")
 	})
 
@@ -515,7 +515,7 @@ func TestExpiredCredential(t *testing.T) {
 			t.Errorf("%s: got %d, %v", host, code, err)
 		}
 	}
-	r := w.await("a notice", func(r egress.Record) bool { return r.Step == egress.Noticed })
+	r := w.await("a notice", func(r egress.Event) bool { return r.Step == egress.Noticed })
 	if r.Host != "example.com" || r.Request != "GET /v1" || !strings.HasPrefix(r.Why, "the host does not accept the credential vendor (401); ") {
 		t.Errorf("got %+v", r)
 	}

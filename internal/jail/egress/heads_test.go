@@ -85,7 +85,7 @@ func TestLongHeads(t *testing.T) {
 			fmt.Fprintf(c, "GET /%d HTTP/1.1\r\nHost: example.com\r\n\r\n", i)
 			all = append(all, c)
 		}
-		w.await("too many unfinished heads", func(r egress.Record) bool { return strings.Contains(r.Why, "too many unfinished messages") })
+		w.await("too many unfinished heads", func(r egress.Event) bool { return strings.Contains(r.Why, "too many unfinished messages") })
 		time.Sleep(500 * time.Millisecond)
 		if grown, unfinished := heap()-before, w.network.Unfinished(); grown > 200<<20 || unfinished > 32<<20 {
 			t.Errorf("%d of %s took %d MB, %d MB of them counted", count, head.name, grown>>20, unfinished>>20)

@@ -57,7 +57,7 @@ type Options struct {
 	Program func(net.Conn) string
 	// Record gets each step of each connection, and returns when it is stored. If it
 	// returns an error for Opened, golem refuses the connection.
-	Record func(Record) error
+	Record func(Event) error
 	// Now is the clock. It is required.
 	Now func() time.Time
 }
@@ -108,7 +108,7 @@ func New(o Options) (*Network, error) {
 		o.Resolve = resolve
 	}
 	if o.Record == nil {
-		o.Record = func(Record) error { return nil }
+		o.Record = func(Event) error { return nil }
 	}
 	n := &Network{o: o, names: newStandIns(), open: map[closer]struct{}{}, refused: map[string]bool{}}
 	n.dialer.ControlContext = n.checkSocket

@@ -25,7 +25,7 @@ import (
 func TestOwnTransport(t *testing.T) {
 	var steps []string
 	full := false
-	record := func(r egress.Record) error {
+	record := func(r egress.Event) error {
 		if full {
 			return io.ErrShortWrite
 		}
@@ -92,7 +92,7 @@ func TestOwnTransportAddresses(t *testing.T) {
 				return []netip.Addr{netip.MustParseAddr(test.address)}, nil
 			},
 			Dial: func(context.Context, netip.AddrPort) (net.Conn, error) { return nil, errors.New("dialled") },
-			Record: func(r egress.Record) error {
+			Record: func(r egress.Event) error {
 				if r.Step == egress.Refused {
 					refused = r.Why
 				}

@@ -20,8 +20,8 @@ const (
 	Noticed Step = "noticed"
 )
 
-// A Record describes a connection, or one request of it.
-type Record struct {
+// An Event describes a connection, or one request of it.
+type Event struct {
 	ID      uint64 // the same in all records of a connection, unique in the network
 	Step    Step
 	Time    time.Time
@@ -60,7 +60,7 @@ const (
 )
 
 // report records a refusal, unless there were many of the same kind.
-func (n *Network) report(r Record) {
+func (n *Network) report(r Event) {
 	key := fmt.Sprint(r.Step, r.Host, r.Port, r.Why, r.Request)
 	n.reports.mu.Lock()
 	if n.reports.seen == nil {
@@ -94,7 +94,7 @@ type tally struct {
 // A kind is the connections to one host and port that one rule or answer allows.
 type kind struct {
 	count int
-	rest  Record // the connections without a record of their own, added up
+	rest  Event // the connections without a record of their own, added up
 }
 
 // Limits for records of connections. After maxOfKind to one host, or maxRecorded in all,
@@ -107,7 +107,7 @@ const (
 )
 
 // find returns the kind of a connection. The caller holds the mutex.
-func (t *tally) find(r Record) *kind {
+func (t *tally) find(r Event) *kind {
 	if t.kinds == nil {
 		t.kinds = make(map[string]*kind)
 	}
@@ -122,7 +122,7 @@ func (t *tally) find(r Record) *kind {
 }
 
 // begin reports whether a connection gets records of its own.
-func (t *tally) begin(r Record) bool {
+func (t *tally) begin(r Event) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := t.find(r)
@@ -135,7 +135,7 @@ func (t *tally) begin(r Record) bool {
 }
 
 // skip adds a connection that has ended without records of its own.
-func (t *tally) skip(r Record) {
+func (t *tally) skip(r Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := t.find(r)
@@ -146,12 +146,12 @@ func (t *tally) skip(r Record) {
 }
 
 // end returns the record of the end of a connection, with those that were skipped.
-func (t *tally) end(r Record) Record {
+func (t *tally) end(r Event) Event {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := t.find(r)
 	r.Sent, r.Received, r.Requests, r.More = r.Sent+k.rest.Sent, r.Received+k.rest.Received, r.Requests+k.rest.Requests, k.rest.More
-	k.rest = Record{}
+	k.rest = Event{}
 	return r
 }
 
@@ -167,7 +167,7 @@ func (n *Network) recordRest() {
 				r.Step = Closed
 				n.o.Record(r)
 			}
-			k.rest = Record{}
+			k.rest = Event{}
 		}
 	}
 }

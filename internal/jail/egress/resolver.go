@@ -133,7 +133,7 @@ func (n *Network) refuseName(name string) {
 	}
 	n.mu.Unlock()
 	if !known {
-		n.o.Record(Record{Step: Refused, ID: n.count.Add(1), Time: n.o.Now(), Host: name, Why: name + " is not on the list of hosts; to allow it, use --net +" + name})
+		n.o.Record(Event{Step: Refused, ID: n.count.Add(1), Time: n.o.Now(), Host: name, Why: name + " is not on the list of hosts; to allow it, use --net +" + name})
 	}
 }
 

@@ -163,9 +163,9 @@ func (s *stream) refuse(err error) {
 	s.n.report(r)
 }
 
-func (s *stream) record(step Step) Record {
+func (s *stream) record(step Step) Event {
 	now := s.n.o.Now()
-	return Record{
+	return Event{
 		ID: s.id, Step: step, Time: now, Host: s.host, Port: s.port, Program: s.program, Decision: s.decision, Ended: s.ended,
 		Sent: s.sent.Load(), Received: s.received.Load(), Duration: now.Sub(s.start), Requests: s.requests.Load(),
 	}

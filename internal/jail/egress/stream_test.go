@@ -58,15 +58,15 @@ func TestReachAllowedHost(t *testing.T) {
 	if got, want := log.seen(), "GET example.com/a, GET example.com/b?x=%zz;y, GET api.example.com/"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	r := w.await("443", func(r egress.Record) bool { return r.Step == egress.Closed && r.Host == "example.com" && r.Port == 443 })
+	r := w.await("443", func(r egress.Event) bool { return r.Step == egress.Closed && r.Host == "example.com" && r.Port == 443 })
 	if r.Program != "curl" || r.Sent < 300 || r.Received < 300 || r.Duration <= 0 || r.Ended || !strings.HasPrefix(r.Decision, "list: example.com") {
 		t.Errorf("got %+v", r)
 	}
-	r = w.await("80", func(r egress.Record) bool { return r.Step == egress.Closed && r.Port == 80 })
+	r = w.await("80", func(r egress.Event) bool { return r.Step == egress.Closed && r.Port == 80 })
 	if r.Requests != 1 || r.Sent < 50 || r.Received < 50 {
 		t.Errorf("got %+v", r)
 	}
-	if open := w.await("opened", func(o egress.Record) bool { return o.Step == egress.Opened && o.ID == r.ID }); open.Port != 80 || open.Sent != 0 {
+	if open := w.await("opened", func(o egress.Event) bool { return o.Step == egress.Opened && o.ID == r.ID }); open.Port != 80 || open.Sent != 0 {
 		t.Errorf("got %+v", open)
 	}
 }
@@ -155,7 +155,7 @@ func TestPlainHTTP(t *testing.T) {
 				t.Errorf("the server got %q, want %q; the program got %q", got, test.want, answer)
 			}
 			if name == "another protocol" {
-				w.await("why", func(r egress.Record) bool {
+				w.await("why", func(r egress.Event) bool {
 					return r.Step == egress.Closed && strings.HasPrefix(r.Why, "no HTTP request came")
 				})
 			}
@@ -198,7 +198,7 @@ func TestTLSNames(t *testing.T) {
 	if got := log.seen(); got != "" {
 		t.Errorf("servers got %s", got)
 	}
-	w.await("a hello for evil.org", func(r egress.Record) bool {
+	w.await("a hello for evil.org", func(r egress.Event) bool {
 		return r.Step == egress.Refused && r.Why == "the TLS hello names evil.org, but the program looked up example.com"
 	})
 }
@@ -456,7 +456,7 @@ func TestManyRefusals(t *testing.T) {
 	if same != 8+3 || different < 2000 || different > 2100 {
 		t.Errorf("%d records of 100 equal refusals, %d of %d different ones", same, different, requests)
 	}
-	if last := w.records[slices.IndexFunc(w.records, func(r egress.Record) bool { return strings.Contains(r.Why, "64 times") })]; last.Host != "203.0.113.1" {
+	if last := w.records[slices.IndexFunc(w.records, func(r egress.Event) bool { return strings.Contains(r.Why, "64 times") })]; last.Host != "203.0.113.1" {
 		t.Errorf("got %+v", last)
 	}
 }

@@ -39,7 +39,7 @@ type world struct {
 	wanted   map[string]netip.AddrPort // where a program's socket wants to go
 	servers  map[netip.AddrPort]string // the real address behind a public one
 	names    map[string][]netip.Addr
-	records  []egress.Record
+	records  []egress.Event
 	dialled  []string
 	timeouts int
 	full     error                    // why no record can be stored
@@ -131,7 +131,7 @@ func (w *world) dialPublic(ctx context.Context, to netip.AddrPort) (net.Conn, er
 	return (&net.Dialer{}).DialContext(ctx, "tcp", server)
 }
 
-func (w *world) record(r egress.Record) error {
+func (w *world) record(r egress.Event) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.records = append(w.records, r)
@@ -232,7 +232,7 @@ func get(c *http.Client, url string) (int, string, error) {
 }
 
 // await waits for a record that has all that is wanted.
-func (w *world) await(what string, is func(egress.Record) bool) egress.Record {
+func (w *world) await(what string, is func(egress.Event) bool) egress.Event {
 	w.t.Helper()
 	stop := time.AfterFunc(30*time.Second, func() { // a world that hangs ends the wait
 		w.mu.Lock()
@@ -254,9 +254,9 @@ func (w *world) await(what string, is func(egress.Record) bool) egress.Record {
 	}
 }
 
-func (w *world) awaitStep(step egress.Step, host string) egress.Record {
+func (w *world) awaitStep(step egress.Step, host string) egress.Event {
 	w.t.Helper()
-	return w.await(string(step)+" "+host, func(r egress.Record) bool { return r.Step == step && r.Host == host })
+	return w.await(string(step)+" "+host, func(r egress.Event) bool { return r.Step == step && r.Host == host })
 }
 
 // mustEnd checks that golem ends a connection without a byte from a server.

@@ -216,7 +216,7 @@ func TestRenewer(t *testing.T) {
 func TestConnectionLog(t *testing.T) {
 	j := &journal{}
 	l := &connectionLog{journal: j, workers: []string{"main"}, prefix: "p-1"}
-	for _, r := range []egress.Record{{ID: 1, Step: egress.Opened, Host: "a", Decision: "list"}, {ID: 1, Step: egress.Closed, Host: "a"},
+	for _, r := range []egress.Event{{ID: 1, Step: egress.Opened, Host: "a", Decision: "list"}, {ID: 1, Step: egress.Closed, Host: "a"},
 		{ID: 2, Step: egress.Refused, Host: "b", Why: "not on the list"}, {ID: 3, Step: egress.Opened, Host: "c", Decision: "allowed by the user"}, {ID: 3, Step: egress.Refused, Host: "c"}, {ID: 4, Step: egress.Noticed, Host: "d"}} {
 		if err := l.record(r); err != nil {
 			t.Fatal(err)
@@ -233,7 +233,7 @@ func TestConnectionLog(t *testing.T) {
 		}
 	}
 	j.err = errors.New("the disk is full")
-	if err := l.record(egress.Record{ID: 5, Step: egress.Opened, Host: "e"}); err == nil {
+	if err := l.record(egress.Event{ID: 5, Step: egress.Opened, Host: "e"}); err == nil {
 		t.Error("a connection that was not recorded is no error")
 	}
 }

@@ -52,14 +52,14 @@ func (u *WorkerUse) add(other WorkerUse) {
 }
 
 // OpenSession opens a session of the program with a key, by its full id.
-func OpenSession(o program.Options, key, id string) (Session, error) {
+func OpenSession(o program.Options, key, id string) (ProgramSession, error) {
 	p, err := OpenProgram(o, key)
 	if err != nil {
-		return Session{}, err
+		return ProgramSession{}, err
 	}
 	list, err := p.Storage.Sessions.List()
 	if err != nil {
-		return Session{}, err
+		return ProgramSession{}, err
 	}
 	for _, s := range list {
 		if s.ID != id {
@@ -68,16 +68,16 @@ func OpenSession(o program.Options, key, id string) (Session, error) {
 		if len(s.Mounts) > 0 {
 			o.Dir = string(p.Root())
 			if p, err = program.LoadMounts(o, s.Mounts); err != nil {
-				return Session{}, err
+				return ProgramSession{}, err
 			}
 		}
-		return Session{s, p}, nil
+		return ProgramSession{s, p}, nil
 	}
-	return Session{}, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: "it was removed, or another directory has it; golem status --all lists what waits"}
+	return ProgramSession{}, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: "it was removed, or another directory has it; golem status --all lists what waits"}
 }
 
 // About describes the session.
-func (s Session) About() (About, error) {
+func (s ProgramSession) About() (About, error) {
 	a := About{Program: Key(s.Program), ID: s.ID, What: s.What(), Started: s.Started, Used: s.LastUsed, Copy: s.Copy, State: s.Program.Storage.StateOf(s.Session)}
 	for _, m := range s.Program.Project.Mounts {
 		a.Mounts = append(a.Mounts, AboutMount{visible.Text(m.RealHostDir()), visible.Text(m.Target), m.Mode})

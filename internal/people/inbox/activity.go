@@ -101,7 +101,7 @@ func (w *Watcher) Activities(ctx context.Context) ([]Activity, error) {
 // ItemsWithActivities returns what Reader.Items and Activities return. It loads each program
 // once.
 func (w *Watcher) ItemsWithActivities(ctx context.Context) (items []Item, problems []Problem, list []Activity, err error) {
-	items, problems, err = w.Reader.items(ctx, func(s Session, dir string) {
+	items, problems, err = w.Reader.items(ctx, func(s ProgramSession, dir string) {
 		if a, ok := w.activity(s, dir); ok {
 			list = append(list, a)
 		}
@@ -126,7 +126,7 @@ func (w *Watcher) complete(list []Activity) []Activity {
 }
 
 // activity returns what happens in a session. ok is false if nothing does.
-func (w *Watcher) activity(s Session, dir string) (a Activity, ok bool) {
+func (w *Watcher) activity(s ProgramSession, dir string) (a Activity, ok bool) {
 	process, isRun := s.Program.Storage.ProcessOf(s.Session)
 	running := process > 0 || s.Program.Storage.IsRunning(s.Session)
 	if !running && (w.Options.Now().Sub(s.LastUsed) > resumable || !s.isUnfinished()) {
@@ -147,7 +147,7 @@ func (w *Watcher) activity(s Session, dir string) (a Activity, ok bool) {
 		}
 	}
 	if running {
-		a.Ports = PublishedPorts([]Session{s})
+		a.Ports = PublishedPorts([]ProgramSession{s})
 		a.Connections, a.Open = s.lastConnections()
 		a.Doing = s.doing()
 	}
@@ -157,7 +157,7 @@ func (w *Watcher) activity(s Session, dir string) (a Activity, ok bool) {
 }
 
 // WaitingIn returns the calls and hosts of a session that wait for the user.
-func (r *Reader) WaitingIn(s Session) (items []Item) {
+func (r *Reader) WaitingIn(s ProgramSession) (items []Item) {
 	for _, c := range s.waiting() {
 		items = append(items, r.call(c, string(s.Program.Root())))
 	}
@@ -165,7 +165,7 @@ func (r *Reader) WaitingIn(s Session) (items []Item) {
 }
 
 // waiting returns the calls of the session that wait for the user.
-func (s Session) waiting() (list []Call) {
+func (s ProgramSession) waiting() (list []Call) {
 	if !s.Program.Storage.Exists() {
 		return nil
 	}
@@ -187,33 +187,33 @@ func (s Session) waiting() (list []Call) {
 }
 
 // HasRun reports whether a worker was run in the session.
-func (s Session) HasRun() bool {
+func (s ProgramSession) HasRun() bool {
 	begin, err := s.Program.Storage.Runs().Begin(s.Session)
 	return err == nil && begin.Worker != ""
 }
 
 // isUnfinished reports whether the session has a run that is not finished.
-func (s Session) isUnfinished() bool {
+func (s ProgramSession) isUnfinished() bool {
 	end, err := s.Program.Storage.Runs().End(s.Session)
 	return err == nil && end != run.Finished && s.HasRun()
 }
 
 // isPaused reports whether the session has a run that waits for an approval, or can continue
 // after one. Runs.IsPaused would read all sessions to find this one.
-func (s Session) isPaused() bool {
+func (s ProgramSession) isPaused() bool {
 	end, err := s.Program.Storage.Runs().End(s.Session)
 	return err == nil && end == run.Paused
 }
 
 // CanResume reports whether the session has a run that neither works nor is finished, and
 // none of its calls waits for the user.
-func (s Session) CanResume() bool {
+func (s ProgramSession) CanResume() bool {
 	return s.isUnfinished() && !s.Program.Storage.IsRunning(s.Session) && !slices.ContainsFunc(s.waiting(), func(c Call) bool { return c.Tool != tool.ConnectTool })
 }
 
 // lastConnections returns the last connections of the session, the newest first, and how
 // many of its connections are open.
-func (s Session) lastConnections() (list []Event, open int) {
+func (s ProgramSession) lastConnections() (list []Event, open int) {
 	folder, err := s.Program.Storage.OpenJournal()
 	if err != nil || folder == nil {
 		return nil, 0
@@ -267,7 +267,7 @@ func (w *Watcher) addUsage(list []Activity, all map[int]jail.Usage) {
 
 // Stop asks the golem that works in the session to end. A run ends after its current call,
 // or at once with now. A command of golem exec ends at once.
-func (s Session) Stop(now bool) (what string, err error) {
+func (s ProgramSession) Stop(now bool) (what string, err error) {
 	process, isRun := s.Program.Storage.ProcessOf(s.Session)
 	fail := func(hint string) error {
 		return &sandbox.Error{Op: "stop", Path: s.ID, Code: sandbox.ErrNotFound, Hint: hint}
@@ -298,7 +298,7 @@ func (s Session) Stop(now bool) (what string, err error) {
 
 // Now returns what the run of the session does at the moment: the answer that a model
 // writes, or the output of a command. ok is false if there is nothing to show.
-func (s Session) Now() (e Event, ok bool) {
+func (s ProgramSession) Now() (e Event, ok bool) {
 	title, text := run.ReadNow(s.NowFile())
 	if title == "" || !s.Program.Storage.IsRunning(s.Session) {
 		return e, false
@@ -310,7 +310,7 @@ func (s Session) Now() (e Event, ok bool) {
 
 // doing returns what the run of the session does at the moment, in one line: with the last
 // line of an output.
-func (s Session) doing() string {
+func (s ProgramSession) doing() string {
 	e, ok := s.Now()
 	if !ok {
 		return ""

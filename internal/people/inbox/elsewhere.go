@@ -97,7 +97,7 @@ func ChangedBelow(o program.Options, dir string) (list []ChangedPlace) {
 		if err != nil {
 			continue
 		}
-		slices.SortStableFunc(all, func(a, b Session) int { return b.LastUsed.Compare(a.LastUsed) })
+		slices.SortStableFunc(all, func(a, b ProgramSession) int { return b.LastUsed.Compare(a.LastUsed) })
 		place := ChangedPlace{Directory: k.Directory}
 		for _, s := range all {
 			store := s.Program.Storage.Sessions

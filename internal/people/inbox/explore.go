@@ -17,7 +17,7 @@ type ExploreOptions struct {
 	Colours  bool
 	// Session is the session to show, and Names are those of the changes to show; all if
 	// there are none.
-	Session *Session
+	Session *ProgramSession
 	Names   []string
 	// Items reads the list to show, if there is no session. Options open the programs of
 	// the items.
@@ -27,7 +27,7 @@ type ExploreOptions struct {
 	// Hub watches a hub, to list what waits there too. It is nil for none.
 	Hub *HubWatcher
 	// Gate has the options for the calls of the user.
-	Gate program.GateOptions
+	Gate program.WorkerOptions
 	// Path returns the path by which the user can name a file of a program. Local and
 	// Result return a request and a result of the user with such paths.
 	Path   func(p *program.Program, name string) string

@@ -170,7 +170,7 @@ func DecideHubCall(ctx context.Context, c *hub.Client, o program.Options, one Hu
 	if err != nil {
 		return err
 	}
-	r, err := storage.Storage{Sessions: session.Store{State: filepath.Join(o.StateBase(), inventory.HubStateName(c.Hub)), Now: o.Now}, UnseenOff: unseenOff}.OpenRecords()
+	r, err := storage.Storage{Sessions: session.Sessions{State: filepath.Join(o.StateBase(), inventory.HubStateName(c.Hub)), Now: o.Now}, UnseenOff: unseenOff}.OpenRecords()
 	if err != nil {
 		return err
 	}

@@ -89,7 +89,7 @@ type Problem struct{ Directory, Text string }
 func (r *Reader) Items(ctx context.Context) ([]Item, []Problem, error) { return r.items(ctx, nil) }
 
 // items is Items. It calls visit, if it is not nil, with each session.
-func (r *Reader) items(ctx context.Context, visit func(s Session, dir string)) ([]Item, []Problem, error) {
+func (r *Reader) items(ctx context.Context, visit func(s ProgramSession, dir string)) ([]Item, []Problem, error) {
 	list, err := directories(ctx, r.Options, 0, true, visit)
 	if err != nil {
 		return nil, nil, err

@@ -104,7 +104,7 @@ func TestItems(t *testing.T) {
 	if err := p.Trust(); err != nil {
 		t.Fatal(err)
 	}
-	g, err := p.OpenGate(program.GateOptions{Run: true})
+	g, err := p.OpenWorker(program.WorkerOptions{Run: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestHeldBackCommit(t *testing.T) {
 	if err := p.Trust(); err != nil {
 		t.Fatal(err)
 	}
-	g, err := p.OpenGate(program.GateOptions{Run: true})
+	g, err := p.OpenWorker(program.WorkerOptions{Run: true})
 	if err != nil {
 		t.Fatal(err)
 	}

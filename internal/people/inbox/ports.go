@@ -15,7 +15,7 @@ type PublishedPort struct {
 func (p PublishedPort) Port() jail.Port { return jail.Port{Host: p.Host, Inside: p.Inside} }
 
 // PublishedPorts returns the ports that are published now for some sessions.
-func PublishedPorts(all []Session) []PublishedPort {
+func PublishedPorts(all []ProgramSession) []PublishedPort {
 	list := []PublishedPort{}
 	for _, s := range all {
 		ports, _ := s.Ports()

@@ -21,7 +21,7 @@ type Starter func(dir, session string, output *os.File) (wait func() int, err er
 
 // Resume continues the run of the session in another process. note says so. The caller calls
 // wait, which returns when that process ends, with a problem in words, "" if there was none.
-func (s Session) Resume(start Starter) (note string, wait func() (problem string), err error) {
+func (s ProgramSession) Resume(start Starter) (note string, wait func() (problem string), err error) {
 	if !s.CanResume() {
 		return "", nil, &sandbox.Error{Op: "resume", Path: s.ID, Code: sandbox.ErrConflict, Hint: "its run works now, is finished, or waits for your decision; look at it again"}
 	}

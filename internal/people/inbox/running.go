@@ -16,7 +16,7 @@ type RunningSession struct {
 }
 
 // RunningSessions returns those of some sessions that a golem works on now.
-func RunningSessions(all []Session) (list []RunningSession) {
+func RunningSessions(all []ProgramSession) (list []RunningSession) {
 	for _, s := range all {
 		if h, ok := s.Holder(); ok {
 			list = append(list, RunningSession{s.ID, h})
@@ -26,7 +26,7 @@ func RunningSessions(all []Session) (list []RunningSession) {
 }
 
 // Holder returns the golem that works on the session now. ok is false if there is none.
-func (s Session) Holder() (h changes.Holder, ok bool) {
+func (s ProgramSession) Holder() (h changes.Holder, ok bool) {
 	if h, ok = s.Program.Storage.Sessions.Holder(s.Session); ok {
 		h.Command = cmp.Or(visible.Line(filepath.Base(cmp.Or(h.Command, s.Command, "golem")), maxWhat), "golem")
 	}

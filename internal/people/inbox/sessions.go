@@ -11,8 +11,8 @@ import (
 	"github.com/golem-forge/golem/internal/work/session"
 )
 
-// A Session is a session with the program that it belongs to.
-type Session struct {
+// A ProgramSession is a session with the program that it belongs to.
+type ProgramSession struct {
 	*session.Session
 	Program *program.Program
 }
@@ -21,7 +21,7 @@ type Session struct {
 const maxWhat = 30
 
 // What returns the program that started a session, or the input of its first run.
-func (s Session) What() string {
+func (s ProgramSession) What() string {
 	if s.Command != "" {
 		return visible.Line(filepath.Base(s.Command), maxWhat)
 	}
@@ -29,10 +29,10 @@ func (s Session) What() string {
 }
 
 // ProgramSessions returns the sessions of a program.
-func ProgramSessions(p *program.Program) (all []Session, err error) {
+func ProgramSessions(p *program.Program) (all []ProgramSession, err error) {
 	list, err := p.Storage.Sessions.List()
 	for _, s := range list {
-		all = append(all, Session{s, p})
+		all = append(all, ProgramSession{s, p})
 	}
 	return all, err
 }
@@ -40,7 +40,7 @@ func ProgramSessions(p *program.Program) (all []Session, err error) {
 // BareSessions returns the sessions that golem exec started without a program in the
 // directory of the options. If that directory is above dir, it returns only those that
 // show dir.
-func BareSessions(o program.Options, dir string) ([]Session, error) {
+func BareSessions(o program.Options, dir string) ([]ProgramSession, error) {
 	none, err := program.LoadMounts(o, nil)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func BareSessions(o program.Options, dir string) ([]Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []Session
+	var all []ProgramSession
 	programs := make(map[string]*program.Program) // by mounts
 	for _, s := range list {
 		shows := func(d session.Mount) bool { return isBelow(realSource(d.Source), dir) }
@@ -64,7 +64,7 @@ func BareSessions(o program.Options, dir string) ([]Session, error) {
 			}
 			programs[key] = p
 		}
-		all = append(all, Session{s, programs[key]})
+		all = append(all, ProgramSession{s, programs[key]})
 	}
 	return all, nil
 }
@@ -86,7 +86,7 @@ func isBelow(top, dir string) bool {
 
 // sessionsIn returns the sessions of a directory, without those of directories above it,
 // and the program in it. The program is nil if there is none.
-func sessionsIn(o program.Options, dir string) (all []Session, p *program.Program, err error) {
+func sessionsIn(o program.Options, dir string) (all []ProgramSession, p *program.Program, err error) {
 	o.Dir = dir
 	if p, err = program.Load(o); err != nil && (p == nil || p.Project == nil || !program.IsOnlyExcess(err)) {
 		return nil, nil, err

@@ -15,7 +15,7 @@ import (
 
 // ReadStaged lets the scanners look at a staged commit of a program, and returns it with what
 // they found. It calls git_diff as the user, so the journal has a record of it.
-func ReadStaged(ctx context.Context, p *program.Program, id string, secrets []string) (*clearance.StagedCommit, *git.Look, error) {
+func ReadStaged(ctx context.Context, p *program.Program, id string, secrets []string) (*clearance.StagedCommit, *git.CommitView, error) {
 	records, err := p.Storage.OpenRecords()
 	if err != nil {
 		return nil, nil, err
@@ -28,7 +28,7 @@ func ReadStaged(ctx context.Context, p *program.Program, id string, secrets []st
 	if err != nil {
 		return nil, nil, err
 	}
-	gate, err := p.OpenGate(program.GateOptions{Secrets: secrets, SingleCall: true, Tools: []string{"git_diff"}})
+	gate, err := p.OpenWorker(program.WorkerOptions{Secrets: secrets, SingleCall: true, Tools: []string{"git_diff"}})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -41,7 +41,7 @@ func ReadStaged(ctx context.Context, p *program.Program, id string, secrets []st
 	if r.Err != nil {
 		return nil, nil, r.Err
 	}
-	look, ok := r.Data.(*git.Look)
+	look, ok := r.Data.(*git.CommitView)
 	if !ok {
 		return nil, nil, &sandbox.Error{Op: "review", Path: id, Code: sandbox.ErrNotFound, Hint: "it was pushed or discarded; golem review lists the commits that wait"}
 	}
@@ -63,7 +63,7 @@ func heldBack(ctx context.Context, p *program.Program, id string) (by []string, 
 	if err != nil {
 		return nil, 0, err
 	}
-	d := p.NewDesk(r, nil)
+	d := p.NewRepositories(r, nil)
 	defer d.Close()
 	desk, err := d.Open(ctx)
 	if err != nil {
@@ -73,7 +73,7 @@ func heldBack(ctx context.Context, p *program.Program, id string) (by []string, 
 	if err != nil {
 		return nil, 0, err
 	}
-	look, err := desk.Look(ctx, staged, 0, scanners)
+	look, err := desk.Examine(ctx, staged, 0, scanners)
 	if err != nil {
 		return nil, 0, err
 	}

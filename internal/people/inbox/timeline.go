@@ -70,7 +70,7 @@ type runEvents struct {
 }
 
 // read returns the events of a session's runs.
-func (t *Timelines) read(s Session) ([]Event, error) {
+func (t *Timelines) read(s ProgramSession) ([]Event, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	key := string(s.Program.Storage.Dir()) + "/" + s.ID
@@ -104,7 +104,7 @@ func (one *runEvents) add(number uint64, e run.Entry) error {
 // Of returns the steps of a session in order: what its workers and the user wrote, the calls
 // with their results, the connections and the decisions. An event that is there stays there,
 // except that the end of a connection becomes part of it.
-func (t *Timelines) Of(s Session) ([]Event, error) {
+func (t *Timelines) Of(s ProgramSession) ([]Event, error) {
 	list, err := t.read(s)
 	if err != nil {
 		return nil, err

@@ -33,7 +33,7 @@ func TestTimelines(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		list, err := all.Of(Session{one, p})
+		list, err := all.Of(ProgramSession{one, p})
 		var texts []string
 		for _, e := range list {
 			texts = append(texts, e.Title+": "+e.Text)

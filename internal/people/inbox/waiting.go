@@ -45,7 +45,7 @@ type Changes struct {
 	Problem string        `json:"commit_problem,omitempty"` // why golem cannot read the commits
 	Flags   []review.Flag `json:"flags"`
 
-	Session Session         `json:"-"`
+	Session ProgramSession  `json:"-"`
 	Review  *session.Review `json:"-"`
 }
 
@@ -63,7 +63,7 @@ type Commit struct {
 
 // Collect returns what waits in some sessions and in a program, which may be nil. If most is
 // not 0, it looks at the sessions in their order until that many have changes.
-func Collect(ctx context.Context, all []Session, p *program.Program, most int) (Waiting, error) {
+func Collect(ctx context.Context, all []ProgramSession, p *program.Program, most int) (Waiting, error) {
 	var w Waiting
 	programs := make(map[string]*program.Program) // by state directory
 	for _, s := range all {
@@ -98,7 +98,7 @@ func Collect(ctx context.Context, all []Session, p *program.Program, most int) (
 	return w, nil
 }
 
-func changesOf(ctx context.Context, s Session) (Changes, error) {
+func changesOf(ctx context.Context, s ProgramSession) (Changes, error) {
 	r, err := s.Program.Storage.Sessions.Review(s.Session, nil, false)
 	if err != nil {
 		return Changes{}, err
@@ -150,7 +150,7 @@ type Directory struct {
 	State   sandbox.Host
 	Problem string // why golem cannot say what waits there; "" for none
 	Waiting
-	Paused []Session // sessions whose run waits for an approval, or can continue after one
+	Paused []ProgramSession // sessions whose run waits for an approval, or can continue after one
 }
 
 // Directories returns all directories in which something waits for the user, and those in
@@ -162,7 +162,7 @@ func Directories(ctx context.Context, o program.Options, most int) ([]Directory,
 
 // directories is Directories. With runs it also finds the paused runs, for which it reads the
 // logs of all runs. It calls visit, if it is not nil, with each session.
-func directories(ctx context.Context, o program.Options, most int, runs bool, visit func(s Session, dir string)) ([]Directory, error) {
+func directories(ctx context.Context, o program.Options, most int, runs bool, visit func(s ProgramSession, dir string)) ([]Directory, error) {
 	known, err := inventory.Programs(o.StateBase())
 	if err != nil {
 		return nil, err
@@ -183,7 +183,7 @@ func directories(ctx context.Context, o program.Options, most int, runs bool, vi
 }
 
 // directoryOf returns what waits in one directory.
-func directoryOf(ctx context.Context, o program.Options, k inventory.Known, most int, runs bool, visit func(s Session, dir string)) Directory {
+func directoryOf(ctx context.Context, o program.Options, k inventory.Known, most int, runs bool, visit func(s ProgramSession, dir string)) Directory {
 	d := Directory{Path: string(k.Directory), State: k.State}
 	if d.Path == "" {
 		d.Problem = "an older golem did not record its directory; run golem status there once"

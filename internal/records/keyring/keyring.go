@@ -35,8 +35,8 @@ const LoginPrefix = "mcp-login-"
 // ErrNotFound is the error for a secret that does not exist.
 var ErrNotFound = errors.New("no such secret")
 
-// A Store holds the secrets of a user.
-type Store struct {
+// A Keyring holds the secrets of a user.
+type Keyring struct {
 	// Dir is the directory of the files.
 	Dir string
 	// System is the system's keyring, nil for none.
@@ -55,8 +55,8 @@ type System interface {
 }
 
 // Open returns the secrets in a directory, with the system's keyring if there is one.
-func Open(dir string, getenv func(string) string, now func() time.Time) Store {
-	s := Store{Dir: dir, Now: now}
+func Open(dir string, getenv func(string) string, now func() time.Time) Keyring {
+	s := Keyring{Dir: dir, Now: now}
 	if s.Missing = findMissing(getenv); s.Missing == "" {
 		s.System = systemKeyring{}
 	}
@@ -107,8 +107,8 @@ const (
 	InFile    Place = "file"
 )
 
-// A record is the content of a secret's file.
-type record struct {
+// A storedSecret is the content of a secret's file.
+type storedSecret struct {
 	In    Place     `json:"in"`
 	Set   time.Time `json:"set"`
 	Value string    `json:"value,omitempty"`
@@ -127,11 +127,11 @@ func CheckName(name string) string {
 }
 
 // Set stores a secret, and says where. Why says why it is not in the system's keyring.
-func (s Store) Set(name, value string) (in Place, why string, err error) {
+func (s Keyring) Set(name, value string) (in Place, why string, err error) {
 	if hint := CheckName(name); hint != "" {
 		return "", "", errors.New(hint)
 	}
-	r := record{In: InKeyring, Set: s.Now().UTC().Truncate(time.Second)}
+	r := storedSecret{In: InKeyring, Set: s.Now().UTC().Truncate(time.Second)}
 	why = s.Missing
 	if s.System != nil {
 		if err := s.System.Set(Service, name, value); err != nil {
@@ -156,7 +156,7 @@ func (s Store) Set(name, value string) (in Place, why string, err error) {
 
 // Get returns a secret. Without a file it asks the system's keyring, because other
 // programs can store secrets there. The error is ErrNotFound if nobody has it.
-func (s Store) Get(name string) (string, error) {
+func (s Keyring) Get(name string) (string, error) {
 	if hint := CheckName(name); hint != "" {
 		return "", errors.New(hint)
 	}
@@ -184,7 +184,7 @@ func (s Store) Get(name string) (string, error) {
 
 // GetStored returns a secret that golem stored. It does not ask the system's keyring about
 // others.
-func (s Store) GetStored(name string) (string, error) {
+func (s Keyring) GetStored(name string) (string, error) {
 	if _, err := s.read(name); errors.Is(err, fs.ErrNotExist) {
 		return "", ErrNotFound
 	}
@@ -192,7 +192,7 @@ func (s Store) GetStored(name string) (string, error) {
 }
 
 // Remove removes a secret from wherever it is. The error is ErrNotFound if there is none.
-func (s Store) Remove(name string) error {
+func (s Keyring) Remove(name string) error {
 	if hint := CheckName(name); hint != "" {
 		return errors.New(hint)
 	}
@@ -225,7 +225,7 @@ func (s Store) Remove(name string) error {
 
 // List returns all secrets that golem stored, by name. One that golem cannot use has a
 // Problem.
-func (s Store) List() ([]Entry, error) {
+func (s Keyring) List() ([]Entry, error) {
 	files, err := os.ReadDir(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -255,7 +255,7 @@ func (s Store) List() ([]Entry, error) {
 
 const ending = ".json"
 
-func (s Store) file(name string) string { return filepath.Join(s.Dir, name+ending) }
+func (s Keyring) file(name string) string { return filepath.Join(s.Dir, name+ending) }
 
 // Errors of a secret's file.
 var (
@@ -266,7 +266,7 @@ var (
 
 // checkDir returns an error if other users can change the directory, or the one above it.
 // Many systems give each user a group, so the group may change that one.
-func (s Store) checkDir() error {
+func (s Keyring) checkDir() error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}
@@ -280,7 +280,7 @@ func (s Store) checkDir() error {
 
 // read reads the file of a secret. It refuses a file that other users can read or replace,
 // but returns its content except for the value.
-func (s Store) read(name string) (r record, err error) {
+func (s Keyring) read(name string) (r storedSecret, err error) {
 	const most = 1 << 20
 	if info, err := os.Lstat(s.file(name)); err != nil {
 		return r, err
@@ -301,7 +301,7 @@ func (s Store) read(name string) (r record, err error) {
 		err = json.Unmarshal(data, &r)
 	}
 	if err != nil || r.In != InFile && r.In != InKeyring {
-		return record{}, fmt.Errorf("%s: %w; golem secret set %s replaces it", f.Name(), errDamaged, name)
+		return storedSecret{}, fmt.Errorf("%s: %w; golem secret set %s replaces it", f.Name(), errDamaged, name)
 	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 		r.Value = ""

@@ -42,8 +42,8 @@ func (m memory) Delete(service, user string) error {
 	return m.broken
 }
 
-func newStore(t *testing.T, s keyring.System) keyring.Store {
-	store := keyring.Store{Dir: filepath.Join(t.TempDir(), "golem", "secrets"), System: s, Now: time.Now}
+func newStore(t *testing.T, s keyring.System) keyring.Keyring {
+	store := keyring.Keyring{Dir: filepath.Join(t.TempDir(), "golem", "secrets"), System: s, Now: time.Now}
 	if s == nil {
 		store.Missing = "there is no session bus"
 	}
@@ -51,7 +51,7 @@ func newStore(t *testing.T, s keyring.System) keyring.Store {
 }
 
 func TestStore(t *testing.T) {
-	for name, s := range map[string]keyring.Store{
+	for name, s := range map[string]keyring.Keyring{
 		"in the keyring":   newStore(t, memory{values: map[string]string{}}),
 		"in a file":        newStore(t, nil),
 		"a broken keyring": newStore(t, memory{values: map[string]string{}, broken: errors.New("no service")}),

@@ -33,7 +33,7 @@ func (b *fileBlobs) Put(content io.Reader) (string, error) {
 		return "", err
 	}
 	defer room.Close()
-	file, temp, err := room.desk()
+	file, temp, err := room.newTemp()
 	if err != nil {
 		return "", trouble(b.name, err)
 	}
@@ -59,9 +59,9 @@ func (b *fileBlobs) Put(content io.Reader) (string, error) {
 // desks is how many contents can be written at once; other writers wait.
 const desks = 64
 
-// desk returns a locked, empty file to write to. It uses a fixed set of names, so that
+// newTemp returns a locked, empty file to write to. It uses a fixed set of names, so that
 // the files of killed writers are used again.
-func (f *Dir) desk() (file *held, name string, err error) {
+func (f *Dir) newTemp() (file *held, name string, err error) {
 	for i := 0; file == nil; i++ {
 		name = fmt.Sprintf("new-%02d", i)
 		if file, err = f.lock(name, nil, i == desks-1); err != nil {

@@ -17,7 +17,7 @@ import (
 // everything if another log is there.
 func TestHistories(t *testing.T) {
 	t.Parallel()
-	s := storage.Storage{Sessions: session.Store{State: t.TempDir(), Now: time.Now}, Histories: &storage.Histories{}}
+	s := storage.Storage{Sessions: session.Sessions{State: t.TempDir(), Now: time.Now}, Histories: &storage.Histories{}}
 	at := filepath.Join(string(s.Dir()), "sessions", "abcdef")
 	check := func(what, want string) {
 		t.Helper()

@@ -21,7 +21,7 @@ import (
 // Records are the journal and the approvals of a program, opened together. Each answer of the
 // user is in the journal before it counts. Records are closed after use.
 type Records struct {
-	Approvals *approval.Store
+	Approvals *approval.Requests
 	Policy    string // the hash that rules are bound to
 	Folder    *state.Dir
 	Process   string // the id of this process

@@ -28,7 +28,7 @@ func open(t *testing.T, unseenOff string) *store {
 	t.Helper()
 	s := &store{now: start}
 	var err error
-	s.Records, err = storage.Storage{Sessions: session.Store{State: t.TempDir(), Root: "/p", Now: func() time.Time { return s.now }}, Policy: "p1", UnseenOff: unseenOff}.OpenRecords()
+	s.Records, err = storage.Storage{Sessions: session.Sessions{State: t.TempDir(), Root: "/p", Now: func() time.Time { return s.now }}, Policy: "p1", UnseenOff: unseenOff}.OpenRecords()
 	if err != nil {
 		t.Fatal(err)
 	}

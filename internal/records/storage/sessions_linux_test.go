@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 // before it removes it, and that it removes an unused one without a record.
 func TestRemoveSession(t *testing.T) {
 	t.Parallel()
-	s := storage.Storage{Sessions: session.Store{State: filepath.Join(t.TempDir(), "state"), Root: t.TempDir(), Now: time.Now,
+	s := storage.Storage{Sessions: session.Sessions{State: filepath.Join(t.TempDir(), "state"), Root: t.TempDir(), Now: time.Now,
 		Project: &project.Project{Mounts: []project.Mount{{Target: "/", Source: sandbox.Host(t.TempDir()), Mode: project.Overlay}}}}}
 	start := func() *session.Session {
 		w, err := s.Sessions.OpenWorkspace(session.Options{ID: session.New, Run: true})

@@ -19,11 +19,11 @@ import (
 
 // A Storage is what golem keeps for one program.
 type Storage struct {
-	Sessions  session.Store // it names the directories of the program and of its state
-	Base      string        // the directory with the state of all programs
-	Policy    string        // the hash that remembered approvals are bound to
-	UnseenOff string        // the line of a policy that does not allow approving what golem did not show; "" for none
-	Histories *Histories    // for a process that looks at the same sessions again and again, nil for others
+	Sessions  session.Sessions // it names the directories of the program and of its state
+	Base      string           // the directory with the state of all programs
+	Policy    string           // the hash that remembered approvals are bound to
+	UnseenOff string           // the line of a policy that does not allow approving what golem did not show; "" for none
+	Histories *Histories       // for a process that looks at the same sessions again and again, nil for others
 }
 
 // Dir returns the program's state directory, to be shown to the user.

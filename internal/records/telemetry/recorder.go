@@ -12,9 +12,9 @@ import (
 	"github.com/golem-forge/golem/internal/work/run"
 )
 
-// A Recorder makes spans of the events of a run. Its queue has a limit: spans beyond it
+// Spans makes spans of the events of a run. Its queue has a limit: spans beyond it
 // are dropped and counted, so that a slow server never delays a run.
-type Recorder struct {
+type Spans struct {
 	settings Settings
 	version  string
 	trace    string
@@ -42,16 +42,16 @@ const (
 )
 
 // NewRecorder returns a recorder for one run.
-func NewRecorder(s Settings, version string) *Recorder {
+func NewRecorder(s Settings, version string) *Spans {
 	trace := s.Parent.Trace
 	if trace == "" {
 		trace = newID(traceBytes)
 	}
-	return &Recorder{settings: s, version: version, trace: trace, calls: make(map[string]*open), last: make(map[string]time.Time)}
+	return &Spans{settings: s, version: version, trace: trace, calls: make(map[string]*open), last: make(map[string]time.Time)}
 }
 
 // SetSession names the session of the run, as the id of the conversation.
-func (r *Recorder) SetSession(id string) {
+func (r *Spans) SetSession(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.session = id
@@ -64,7 +64,7 @@ func newID(bytes int) string {
 }
 
 // Tell notes an event.
-func (r *Recorder) Tell(e run.Event) {
+func (r *Spans) Tell(e run.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	chain := strings.Join(e.Chain, "\x00")
@@ -92,7 +92,7 @@ func (r *Recorder) Tell(e run.Event) {
 }
 
 // beginAgent begins the span of a worker.
-func (r *Recorder) beginAgent(e run.Event, chain string) {
+func (r *Spans) beginAgent(e run.Event, chain string) {
 	if len(r.agents) >= maxOpen {
 		return
 	}
@@ -115,7 +115,7 @@ func (r *Recorder) beginAgent(e run.Event, chain string) {
 }
 
 // agentID returns the id of the last worker with a chain that works.
-func (r *Recorder) agentID(chain string) string {
+func (r *Spans) agentID(chain string) string {
 	for _, a := range slices.Backward(r.agents) {
 		if a.chain == chain {
 			return a.ID
@@ -125,7 +125,7 @@ func (r *Recorder) agentID(chain string) string {
 }
 
 // addChat adds the span of an answer. It begins when the step before it ended.
-func (r *Recorder) addChat(e run.Event, chain string) {
+func (r *Spans) addChat(e run.Event, chain string) {
 	start, ok := r.last[chain]
 	if !ok {
 		start = e.Time
@@ -157,7 +157,7 @@ func (r *Recorder) addChat(e run.Event, chain string) {
 }
 
 // endCall ends the span of a call, and of the worker that it started.
-func (r *Recorder) endCall(e run.Event, chain string) {
+func (r *Spans) endCall(e run.Event, chain string) {
 	call := r.calls[e.Call]
 	if call == nil {
 		return
@@ -176,7 +176,7 @@ func (r *Recorder) endCall(e run.Event, chain string) {
 }
 
 // endRun ends all spans.
-func (r *Recorder) endRun(e run.Event) {
+func (r *Spans) endRun(e run.Event) {
 	failed := e.OK == nil || !*e.OK
 	for id, c := range r.calls {
 		r.end(c, e.Time, failed, string(e.End))
@@ -193,7 +193,7 @@ func (r *Recorder) endRun(e run.Event) {
 	clear(r.last)
 }
 
-func (r *Recorder) end(o *open, at time.Time, failed bool, code string) {
+func (r *Spans) end(o *open, at time.Time, failed bool, code string) {
 	o.End, o.Error = at, failed
 	if failed {
 		if code == "" {
@@ -204,7 +204,7 @@ func (r *Recorder) end(o *open, at time.Time, failed bool, code string) {
 	r.add(o.Span)
 }
 
-func (r *Recorder) add(s Span) {
+func (r *Spans) add(s Span) {
 	if len(r.ready) >= maxQueue {
 		r.dropped++
 		return
@@ -214,7 +214,7 @@ func (r *Recorder) add(s Span) {
 
 // Take returns the spans that are complete as a request of OTLP, and removes them. It is
 // nil if there are none.
-func (r *Recorder) Take() (body []byte, spans int, err error) {
+func (r *Spans) Take() (body []byte, spans int, err error) {
 	r.mu.Lock()
 	list := r.ready
 	r.ready = nil
@@ -227,14 +227,14 @@ func (r *Recorder) Take() (body []byte, spans int, err error) {
 }
 
 // Drop counts spans that could not be sent.
-func (r *Recorder) Drop(spans int) {
+func (r *Spans) Drop(spans int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.dropped += spans
 }
 
 // Dropped returns how many spans were dropped.
-func (r *Recorder) Dropped() int {
+func (r *Spans) Dropped() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.dropped

@@ -157,8 +157,8 @@ func (s *Suite) tryCase(ctx context.Context, c Case, r *Result) (err error) {
 	s.noteMissing(p)
 	calls := &callList{called: make(map[string]bool), refused: make(map[string]bool)}
 	opened, err := p.OpenRun(program.RunOptions{
-		GateOptions: program.GateOptions{Asker: asker{c.Approve}, Secrets: s.Secrets, Session: session.New, Isolated: true, Copy: s.Copy, Untrusted: untrusted},
-		Model:       m.Model, ModelName: m.Name, Fallbacks: m.Fallbacks, Models: m.Workers, Summarizer: m.Summarizer, Context: m.Context, Requests: requests, Price: s.Price, Limits: c.Budget, Follow: follow, Attached: c.Attach, OnEvent: calls.note,
+		WorkerOptions: program.WorkerOptions{Asker: asker{c.Approve}, Secrets: s.Secrets, Session: session.New, Isolated: true, Copy: s.Copy, Untrusted: untrusted},
+		Model:         m.Model, ModelName: m.Name, Fallbacks: m.Fallbacks, Models: m.Workers, Summarizer: m.Summarizer, Context: m.Context, Requests: requests, Price: s.Price, Limits: c.Budget, Follow: follow, Attached: c.Attach, OnEvent: calls.note,
 	})
 	if err != nil {
 		return err
@@ -217,9 +217,9 @@ func discardStaged(ctx context.Context, p *program.Program, id string) (err erro
 	if err != nil || len(waiting) == 0 {
 		return err
 	}
-	desk := p.NewDesk(r, nil)
-	defer desk.Close()
-	open, err := desk.Open(ctx)
+	repositories := p.NewRepositories(r, nil)
+	defer repositories.Close()
+	open, err := repositories.Open(ctx)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func IsRecord(name string) bool { return name == listingsFile }
 // keptListings is how many lists are kept.
 const keptListings = 50
 
-type listingRecord struct {
+type storedListing struct {
 	Key     string          `json:"key"`
 	Server  string          `json:"server"`
 	Time    time.Time       `json:"time"`
@@ -61,13 +61,13 @@ func (x Tools) Listing(s worker.Server) (foreign.Listing, error) {
 		return nil, err
 	}
 	records, err := readListings(data)
-	if i := slices.IndexFunc(records, func(r listingRecord) bool { return r.Key == x.listingKey(s) }); i >= 0 {
+	if i := slices.IndexFunc(records, func(r storedListing) bool { return r.Key == x.listingKey(s) }); i >= 0 {
 		return records[i].Listing, err
 	}
 	return nil, err
 }
 
-func readListings(data []byte) (records []listingRecord, err error) {
+func readListings(data []byte) (records []storedListing, err error) {
 	if data == nil {
 		return nil, nil
 	}
@@ -90,8 +90,8 @@ func (x Tools) KeepListing(s worker.Server, l foreign.Listing) error {
 			return nil, err
 		}
 		key := x.listingKey(s)
-		records = slices.DeleteFunc(records, func(r listingRecord) bool { return r.Key == key })
-		records = append(records, listingRecord{key, s.Name, x.Now(), append(foreign.Listing{}, l...)})
+		records = slices.DeleteFunc(records, func(r storedListing) bool { return r.Key == key })
+		records = append(records, storedListing{key, s.Name, x.Now(), append(foreign.Listing{}, l...)})
 		return json.Marshal(records[max(0, len(records)-keptListings):])
 	})
 }

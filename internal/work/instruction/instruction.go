@@ -33,7 +33,7 @@ type Instruction struct {
 	Same    bool   // another file of the list has the same text, or it is a symlink to one
 
 	content trust.Content
-	store   trust.Store
+	store   trust.Decisions
 }
 
 // maxInstruction is the size of the largest file of instructions.
@@ -43,9 +43,9 @@ const maxInstruction = 64 << 10
 type Finder struct {
 	Project *project.Project
 	Workers []*worker.Worker
-	Root    string      // the program's directory
-	Base    string      // the directory with the state of all programs
-	Trust   trust.Store // that of the program
+	Root    string          // the program's directory
+	Base    string          // the directory with the state of all programs
+	Trust   trust.Decisions // that of the program
 }
 
 // List returns the files with instructions that the workers of the program read: those of

@@ -435,7 +435,7 @@ func TestCopyMoves(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, _, err := job.OpenRun(p, program.RunOptions{GateOptions: program.GateOptions{Copy: true}, Model: movingCalls[:2], ModelName: "test"})
+	r, _, err := job.OpenRun(p, program.RunOptions{WorkerOptions: program.WorkerOptions{Copy: true}, Model: movingCalls[:2], ModelName: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,8 +57,8 @@ func (b *bench) load() *program.Program {
 }
 
 // openGate opens the gate of such a program.
-func (b *bench) openGate() *program.Gate {
-	gate, err := b.load().OpenGate(program.GateOptions{})
+func (b *bench) openGate() *program.OpenWorker {
+	gate, err := b.load().OpenWorker(program.WorkerOptions{})
 	b.check(err)
 	b.Cleanup(func() { b.check(gate.Close()) })
 	return gate
@@ -66,13 +66,13 @@ func (b *bench) openGate() *program.Gate {
 
 // BenchmarkOpenGate opens a gate with all tools, and one for golem apply.
 func BenchmarkOpenGate(tb *testing.B) {
-	for name, v := range map[string]program.GateOptions{"all": {}, "apply": {SingleCall: true, Tools: []string{"apply_changes"}}} {
+	for name, v := range map[string]program.WorkerOptions{"all": {}, "apply": {SingleCall: true, Tools: []string{"apply_changes"}}} {
 		tb.Run(name, func(tb *testing.B) {
 			b := &bench{tb}
 			p := b.load()
 			tb.ReportAllocs()
 			for tb.Loop() {
-				gate, err := p.OpenGate(v)
+				gate, err := p.OpenWorker(v)
 				b.check(err)
 				tb.StopTimer()
 				b.check(gate.Close())
@@ -83,7 +83,7 @@ func BenchmarkOpenGate(tb *testing.B) {
 }
 
 // readFile reads the file of openGate with the tool.
-func (b *bench) readFile(gate *program.Gate) {
+func (b *bench) readFile(gate *program.OpenWorker) {
 	if r := gate.Do(context.Background(), policy.Model, tool.Call{Tool: "read_file", Args: []byte(`{"path":"/in/f.txt"}`)}); !r.OK() {
 		b.Fatal(r.Err)
 	}

@@ -19,19 +19,19 @@ import (
 )
 
 // gitTools returns the git tools of a worker for a gate, and what is closed after use.
-func (d *Gate) gitTools(step *calltree.Step, g tool.Gate, tracker *taint.Tracker) (s gittools.Set, running []io.Closer) {
+func (d *OpenWorker) gitTools(step *calltree.Step, g tool.Gate, tracker *taint.Tracker) (s gittools.Set, running []io.Closer) {
 	var w *worker.Worker
 	if step != nil {
 		w = step.Worker
 	}
 	s = d.program.Targets().GitTools(w)
-	c := d.program.NewDesk(d.records, w)
+	c := d.program.NewRepositories(d.records, w)
 	requests := d.networks.OwnRequests("git_push", "an approved push", g.Workers)
 	c.Web = requests
 	if d.work.HasOverlays() {
 		c.Session = d.work.Session.ID
 	}
-	s.Desk = c.Open
+	s.Commits = c.Open
 	s.Untrusted = func(dir string) bool { return tracker.UntrustedMount(dir, false) != "" }
 	s.Scanners = c.Scanners
 	s.Request = func(ctx context.Context) (clearance.Request, error) {
@@ -65,7 +65,7 @@ const patience = time.Minute
 
 // exportTools returns the tools that hand on results without git. Requests send those of
 // api_send.
-func (d *Gate) exportTools(scanners func() (*scan.Set, error), requests http.RoundTripper) export.Set {
+func (d *OpenWorker) exportTools(scanners func() (*scan.Set, error), requests http.RoundTripper) export.Set {
 	p := d.program
 	locate := func(to string) (sandbox.Host, error) { return export.FindDir(p.options.Home, to) }
 	if p.options.Job != nil { // the home is that of the machine's user

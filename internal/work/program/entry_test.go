@@ -42,7 +42,7 @@ func TestEntryLimits(t *testing.T) {
 			listed, err := p.Tools("")
 			if test.as == "" {
 				refused("tools", err)
-				_, err = p.OpenGate(GateOptions{})
+				_, err = p.OpenWorker(WorkerOptions{})
 				refused("gate", err)
 				_, err = p.Subject("")
 				refused("explain", err)
@@ -57,7 +57,7 @@ func TestEntryLimits(t *testing.T) {
 			if err != nil || strings.Join(listed.Workers, " ") != test.as {
 				t.Fatalf("tools: got %v, %v, want those of %s", listed.Workers, err, test.as)
 			}
-			gate, err := p.OpenGate(GateOptions{})
+			gate, err := p.OpenWorker(WorkerOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -28,7 +28,7 @@ import (
 
 // foreignCommands returns the runner of a foreign program for a gate. The program sees
 // its own files, and has the network only if it declares it.
-func (d *Gate) foreignCommands(g tool.Gate, f worker.Foreign) (*session.Commands, error) {
+func (d *OpenWorker) foreignCommands(g tool.Gate, f worker.Foreign) (*session.Commands, error) {
 	mounts, err := d.program.foreign().WriteFiles(f)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (c hidingCommands) Run(ctx context.Context, files *sandbox.Sandbox, command
 }
 
 // newServer returns an MCP server of a worker for a gate, and what is closed after use.
-func (d *Gate) newServer(g tool.Gate, s worker.Server, p foreign.Program) (*foreign.Server, []io.Closer, error) {
+func (d *OpenWorker) newServer(g tool.Gate, s worker.Server, p foreign.Program) (*foreign.Server, []io.Closer, error) {
 	if p.Remote != nil {
 		source := func() string { return "" }
 		if t, ok := g.Taint.(*taint.Tracker); ok {
@@ -144,7 +144,7 @@ func (o Options) remoteHeaders(s worker.Server) (header http.Header, hidden []st
 }
 
 // Offer lists the tools of a server of the gate's worker.
-func (d *Gate) Offer(ctx context.Context, name string) (foreigntools.Offer, error) {
+func (d *OpenWorker) Offer(ctx context.Context, name string) (foreigntools.Offer, error) {
 	var names []string
 	if d.step != nil {
 		for _, s := range d.step.Worker.Servers {
@@ -162,7 +162,7 @@ func (d *Gate) Offer(ctx context.Context, name string) (foreigntools.Offer, erro
 	return foreigntools.Offer{}, &sandbox.Error{Op: "mcp", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
 }
 
-func (d *Gate) offer(ctx context.Context, s worker.Server) (o foreigntools.Offer, err error) {
+func (d *OpenWorker) offer(ctx context.Context, s worker.Server) (o foreigntools.Offer, err error) {
 	server, running, err := d.newServer(d.Gate, s, foreigntools.ProgramOf(s, d.Grant.Limits.Time))
 	if err != nil {
 		return o, err

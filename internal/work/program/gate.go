@@ -35,8 +35,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// GateOptions say for which worker a gate is opened, and who is asked for approval.
-type GateOptions struct {
+// WorkerOptions say for which worker a gate is opened, and who is asked for approval.
+type WorkerOptions struct {
 	Worker       string // "" for the entry worker
 	Asker        approval.Asker
 	Beside       approval.PendingAsker // asks instead of Asker, if set
@@ -64,9 +64,9 @@ type GateOptions struct {
 	Clipboard func(ctx context.Context, text string) (how string, err error)
 }
 
-// A Gate is the open gate of a worker, with its journal and its session. It is closed
+// An OpenWorker is a worker with its open gate, its journal and its session. It is closed
 // after use.
-type Gate struct {
+type OpenWorker struct {
 	tool.Gate
 	program   *Program
 	step      *calltree.Step   // nil if the program has no worker
@@ -165,9 +165,9 @@ func unlistServices(g tool.Gate) {
 	}
 }
 
-// OpenGate opens the gate of a worker on the user's real files. It returns an error if
+// OpenWorker opens a worker on the user's real files. It returns an error if
 // the user does not trust the program.
-func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
+func (p *Program) OpenWorker(v WorkerOptions) (opened *OpenWorker, err error) {
 	if err := p.CheckTrust(); err != nil {
 		return nil, err
 	}
@@ -222,7 +222,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	if err != nil {
 		return nil, errors.Join(err, journal.Close(), rec.Close())
 	}
-	closed := func(err error) (*Gate, error) { return nil, errors.Join(err, journal.Close(), rec.Close()) }
+	closed := func(err error) (*OpenWorker, error) { return nil, errors.Join(err, journal.Close(), rec.Close()) }
 	done := new(storage.DoneCalls)
 	gate.Journal = storage.GateJournal{Journal: journal, Sign: writers.Signer(), Done: done}
 	approver, err := v.newApprover(p, rec, work.Session)
@@ -230,7 +230,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 		return closed(err)
 	}
 	gate.Approver, gate.Enter = approver, work.Enter()
-	d := &Gate{Gate: gate, program: p, allFiles: files, work: work, records: rec, journal: journal, writers: writers, done: done, exec: v.Exec, called: v.Tools, once: v.SingleCall, untrusted: v.Untrusted, opened: p.options.Now(), clipboard: v.Clipboard, onOutput: v.OnOutput, step: step,
+	d := &OpenWorker{Gate: gate, program: p, allFiles: files, work: work, records: rec, journal: journal, writers: writers, done: done, exec: v.Exec, called: v.Tools, once: v.SingleCall, untrusted: v.Untrusted, opened: p.options.Now(), clipboard: v.Clipboard, onOutput: v.OnOutput, step: step,
 		Session: work.Session, Notes: work.Notes, StartNotes: append(work.StartNotes, network.PresetNotes(p.presets)...)}
 	d.networks = network.New(network.Options{Project: p.Project, Environ: p.options.Environ, HostEnviron: p.hostEnv().Safe, Secret: p.options.Secret, Journal: d.Journal, Approver: approver, Process: rec.Process, Now: p.options.Now, MayBePrivate: p.options.Job})
 	if work.Session != nil {
@@ -240,7 +240,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 		d.networks.Approver = approver.WithAsker(v.HostAsker)
 	}
 	if d.calls("filesystem") { // other tools save nothing
-		d.Undo = session.UndoRecorder{Store: undo.OpenStore(p.Storage.Sessions.State), Files: files, Now: p.options.Now}
+		d.Undo = session.UndoSaver{Store: undo.OpenStore(p.Storage.Sessions.State), Files: files, Now: p.options.Now}
 	}
 	if d.Gate, _, _, err = d.newGate(step, gate.Grant, gate.Workers, false); err != nil {
 		return closed(err)
@@ -249,7 +249,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 }
 
 // newApprover returns the approver of a gate, whose session may be nil.
-func (v GateOptions) newApprover(p *Program, rec *storage.Records, s *session.Session) (*approval.Approver, error) {
+func (v WorkerOptions) newApprover(p *Program, rec *storage.Records, s *session.Session) (*approval.Approver, error) {
 	now, err := audit.MonotonicClock(rec.Folder, p.options.Now)
 	a := &approval.Approver{Mode: approval.Mode(p.Project.Approval), ModeIsFlag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), ApproveReads: v.ApproveReads, Store: rec.Approvals,
 		Asker: v.Asker, PendingAsker: v.Beside, Policy: p.Storage.Policy, UnseenOff: p.Storage.UnseenOff, Now: now}
@@ -265,7 +265,7 @@ func (v GateOptions) newApprover(p *Program, rec *storage.Records, s *session.Se
 // newGate returns the gate of one worker, with the journal, the approver and the session
 // of d. release ends the worker's commands; closing d does so too. With list it starts
 // MCP servers whose tools were never listed. Notes say which servers have no tools.
-func (d *Gate) newGate(step *calltree.Step, grant policy.Grant, chain []string, list bool) (g tool.Gate, release func() error, notes []string, err error) {
+func (d *OpenWorker) newGate(step *calltree.Step, grant policy.Grant, chain []string, list bool) (g tool.Gate, release func() error, notes []string, err error) {
 	g = tool.Gate{Grant: grant, Workers: chain, Approver: d.Approver, Journal: d.Journal, Enter: d.Enter, Undo: d.Undo}
 	if g.Files, err = grant.Files.Apply(d.allFiles); err != nil {
 		return g, nil, nil, err
@@ -313,7 +313,7 @@ func (d *Gate) newGate(step *calltree.Step, grant policy.Grant, chain []string, 
 
 // connectTools returns golem's own tools for the gate of a worker, and what is closed after
 // use. run runs its commands, whose files belong to own.
-func (d *Gate) connectTools(step *calltree.Step, g tool.Gate, tracker *taint.Tracker, run *session.Commands, own session.Owner) (list []tool.Tool, running []io.Closer) {
+func (d *OpenWorker) connectTools(step *calltree.Step, g tool.Gate, tracker *taint.Tracker, run *session.Commands, own session.Owner) (list []tool.Tool, running []io.Closer) {
 	if d.calls("filesystem") {
 		list = file.Tools()
 	}
@@ -348,7 +348,7 @@ func (d *Gate) connectTools(step *calltree.Step, g tool.Gate, tracker *taint.Tra
 
 // calls reports whether the gate was opened for tools of these sets. A name that golem does
 // not know may be that of any tool.
-func (d *Gate) calls(sets ...string) bool {
+func (d *OpenWorker) calls(sets ...string) bool {
 	return d.called == nil || slices.ContainsFunc(d.called, func(name string) bool {
 		set := setOf(name)
 		return set == "" || slices.Contains(sets, set)
@@ -357,7 +357,7 @@ func (d *Gate) calls(sets ...string) bool {
 
 // connectForeign adds the tools and hooks of the programs that a worker names to its gate. It
 // returns what is closed after use. list and notes are those of newGate.
-func (d *Gate) connectForeign(step *calltree.Step, g *tool.Gate, tracker *taint.Tracker, list bool) (running []io.Closer, notes []string, err error) {
+func (d *OpenWorker) connectForeign(step *calltree.Step, g *tool.Gate, tracker *taint.Tracker, list bool) (running []io.Closer, notes []string, err error) {
 	runner := func(f worker.Foreign) (custom.Runner, error) {
 		c, err := d.foreignCommands(*g, f)
 		running = append(running, c)
@@ -394,7 +394,7 @@ func (d *Gate) connectForeign(step *calltree.Step, g *tool.Gate, tracker *taint.
 // lister returns a function that lists the tools of an MCP server for a gate and stores
 // the list. It refuses a server that reads untrusted input, because the worker reads the
 // list before anything else.
-func (d *Gate) lister(step *calltree.Step, g tool.Gate, tracker *taint.Tracker) func(worker.Server, *foreign.Server) (foreign.Listing, error) {
+func (d *OpenWorker) lister(step *calltree.Step, g tool.Gate, tracker *taint.Tracker) func(worker.Server, *foreign.Server) (foreign.Listing, error) {
 	return func(s worker.Server, server *foreign.Server) (foreign.Listing, error) {
 		if s.Remote != nil && !s.Remote.Trusted {
 			return nil, fmt.Errorf("%s is not trusted; golem tools --accept %s shows them first", s.Remote.Host(), s.Name)
@@ -416,23 +416,23 @@ func (d *Gate) lister(step *calltree.Step, g tool.Gate, tracker *taint.Tracker) 
 }
 
 // RequestState returns what the user decided about a request for approval.
-func (d *Gate) RequestState(id string) approval.State {
+func (d *OpenWorker) RequestState(id string) approval.State {
 	return d.records.Approvals.StateOf(id, d.program.options.Now())
 }
 
 // PendingNote says of the last call that its changes are in the session and not in the
 // user's directory; "" if it has changed nothing there.
-func (d *Gate) PendingNote() string { return d.work.PendingNote() }
+func (d *OpenWorker) PendingNote() string { return d.work.PendingNote() }
 
 // WaitingHosts returns the hosts that commands asked for in vain, and that golem approve
 // can allow.
-func (d *Gate) WaitingHosts() []network.WaitingHost { return d.networks.Waiting() }
+func (d *OpenWorker) WaitingHosts() []network.WaitingHost { return d.networks.Waiting() }
 
 // IsBusy reports whether another golem works on the session now.
-func (d *Gate) IsBusy() bool { return d.work.IsBusy() }
+func (d *OpenWorker) IsBusy() bool { return d.work.IsBusy() }
 
 // Review reviews all changes of the gate's session, without their diffs.
-func (d *Gate) Review(report func(done, total int)) (*session.Review, error) {
+func (d *OpenWorker) Review(report func(done, total int)) (*session.Review, error) {
 	return d.work.Review(report)
 }
 
@@ -464,7 +464,7 @@ func canonicalRules(files *sandbox.Sandbox, c policy.Approvals) (*sandbox.Sandbo
 
 // Close ends the commands, writes the rest of the journal and closes the state. Its error
 // names the calls that were done.
-func (d *Gate) Close() error {
+func (d *OpenWorker) Close() error {
 	return d.done.ExplainError(errors.Join(closeAll(d.running), d.work.Close(), d.journal.Close(), d.writers.Remove(), d.records.Close()))
 }
 

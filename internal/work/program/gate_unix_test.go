@@ -64,7 +64,7 @@ func makeCalls() error {
 	if err != nil {
 		return err
 	}
-	gate, err := p.OpenGate(program.GateOptions{})
+	gate, err := p.OpenWorker(program.WorkerOptions{})
 	if err != nil {
 		return err
 	}

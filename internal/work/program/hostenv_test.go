@@ -34,7 +34,7 @@ func TestNoProgramOfAWorker(t *testing.T) {
 	if err := p.Trust(); err != nil {
 		t.Fatal(err)
 	}
-	gate, err := p.OpenGate(GateOptions{Session: session.New, Asker: fixedAsker(func(tool.Request) approval.Reply { return approval.Reply{} })})
+	gate, err := p.OpenWorker(WorkerOptions{Session: session.New, Asker: fixedAsker(func(tool.Request) approval.Reply { return approval.Reply{} })})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ func usesLogin(s worker.Server) bool {
 // loginOf returns the user's login at a server, with the requests that renew it. It is nil if
 // the server has none. The server chose the hosts of these requests, so only its own may
 // have a private address.
-func (d *Gate) loginOf(s worker.Server, workers []string) (*foreign.LoginStore, *network.OwnRequests) {
+func (d *OpenWorker) loginOf(s worker.Server, workers []string) (*foreign.LoginStore, *network.OwnRequests) {
 	p := d.program
 	if !usesLogin(s) || p.options.Login == nil {
 		return nil, nil
@@ -138,7 +138,7 @@ func (p *Program) LoginName(workerName, name string) (string, error) {
 
 // Login logs the user in at a server of the gate's worker, and stores the login. The
 // browser returns to the address redirect. Ask lets the user log in.
-func (d *Gate) Login(ctx context.Context, name, redirect string, ask func(ctx context.Context, address, host string) (url.Values, error)) error {
+func (d *OpenWorker) Login(ctx context.Context, name, redirect string, ask func(ctx context.Context, address, host string) (url.Values, error)) error {
 	s, err := serverToLogIn(d.step, name)
 	if err != nil {
 		return err

@@ -78,7 +78,7 @@ type Program struct {
 // newProgram returns a program without content. Its state is in a directory with this suffix.
 func newProgram(o Options, root, suffix string) (*Program, error) {
 	p := &Program{options: o, root: root, scanBudget: sync.OnceValue(scan.NewBudget)}
-	p.Storage = storage.Storage{Base: o.StateBase(), Histories: o.Histories, Sessions: session.Store{
+	p.Storage = storage.Storage{Base: o.StateBase(), Histories: o.Histories, Sessions: session.Sessions{
 		State: filepath.Join(o.StateBase(), inventory.StateName(root)+suffix), Root: root, Now: o.Now, Examined: o.Examined, OnRecover: o.OnRecover}}
 	return p, inventory.Check(p.Storage.Sessions.State)
 }

@@ -77,7 +77,7 @@ func TestUntrustedHasNoGate(t *testing.T) {
 	o := wideProgram(t)
 	p := loadProgram(t, o)
 	for what, open := range map[string]func() (any, error){
-		"gate": func() (any, error) { return p.OpenGate(GateOptions{}) },
+		"gate": func() (any, error) { return p.OpenWorker(WorkerOptions{}) },
 		"run":  func() (any, error) { return p.OpenRun(RunOptions{}) },
 	} {
 		if _, err := open(); sandbox.CodeOf(err) != "untrusted" {
@@ -87,7 +87,7 @@ func TestUntrustedHasNoGate(t *testing.T) {
 	if err := p.Trust(); err != nil {
 		t.Fatal(err)
 	}
-	gate, err := loadProgram(t, o).OpenGate(GateOptions{})
+	gate, err := loadProgram(t, o).OpenWorker(WorkerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

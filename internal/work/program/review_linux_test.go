@@ -41,21 +41,21 @@ func (v *viewer) Ask(_ context.Context, r tool.Request) approval.Reply {
 
 // openReviewGate returns the gate of a new program, the program and its directory out. The viewer
 // answers the requests.
-func openReviewGate(t *testing.T, v *viewer) (gate *program.Gate, p *program.Program, out string) {
+func openReviewGate(t *testing.T, v *viewer) (gate *program.OpenWorker, p *program.Program, out string) {
 	t.Helper()
 	dir, state := recordedText(t)
 	p, err := program.Load(program.Options{Dir: dir, State: state, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if gate, err = p.OpenGate(program.GateOptions{Asker: v}); err != nil {
+	if gate, err = p.OpenWorker(program.WorkerOptions{Asker: v}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { gate.Close() })
 	return gate, p, filepath.Join(dir, "out")
 }
 
-func callWith(gate *program.Gate, name string, args map[string]any) tool.Result {
+func callWith(gate *program.OpenWorker, name string, args map[string]any) tool.Result {
 	text, err := json.Marshal(args)
 	if err != nil {
 		panic(err)

@@ -30,7 +30,7 @@ import (
 
 // RunOptions are the options of a run: its gate, its model, and the user's files.
 type RunOptions struct {
-	GateOptions
+	WorkerOptions
 	Model      model.Model
 	Summarizer run.Summarizer         // summarises long conversations; without a model, Model does
 	Context    int64                  // how many tokens the model takes, 0 if that is not known
@@ -57,7 +57,7 @@ type RunOptions struct {
 // A Run is an open run. It is closed after use.
 type Run struct {
 	*run.Run
-	Gate  *Gate
+	Gate  *OpenWorker
 	Entry *run.Worker
 	Chat  bool // the entry worker talks with the user
 
@@ -81,7 +81,7 @@ func (p *Program) OpenRun(options RunOptions) (r *Run, err error) {
 	if err := j.checkModels(p.Project.Ceiling, step.Grant.Limits.Meet(j.Limits)); err != nil {
 		return nil, err
 	}
-	j.GateOptions.Run = true
+	j.WorkerOptions.Run = true
 	var now *run.Now // set before the first command runs
 	j.OnOutput = func(workers []string, data []byte) {
 		now.Output(data)
@@ -95,7 +95,7 @@ func (p *Program) OpenRun(options RunOptions) (r *Run, err error) {
 			onEvent(e)
 		}
 	}
-	gate, err := p.OpenGate(j.GateOptions)
+	gate, err := p.OpenWorker(j.WorkerOptions)
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +160,7 @@ func (p *Program) OpenRun(options RunOptions) (r *Run, err error) {
 
 // checkNew returns an error if a new run in the session of the gate would replace a run that
 // waits for an approval.
-func (d *Gate) checkNew() error {
+func (d *OpenWorker) checkNew() error {
 	end, err := d.program.Storage.Runs().End(d.Session)
 	if err != nil || end != run.Paused {
 		return err
@@ -460,11 +460,11 @@ func (r *Run) Balance() Balance {
 	if !target.HasGit(p.Storage.Sessions.State) {
 		return b // nothing was ever staged
 	}
-	desk, err := p.NewDesk(r.Gate.records, nil).Open(context.Background())
+	commits, err := p.NewRepositories(r.Gate.records, nil).Open(context.Background())
 	if err != nil {
 		return b
 	}
-	list, _ := desk.List()
+	list, _ := commits.List()
 	for _, c := range list {
 		if c.Session == r.ID {
 			b.Commits++

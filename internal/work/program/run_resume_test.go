@@ -25,7 +25,7 @@ func TestOneRunPerSession(t *testing.T) {
 		t.Fatal(err)
 	}
 	open := func(p *Program, session string, resume bool) (*Run, error) {
-		return p.OpenRun(RunOptions{GateOptions: GateOptions{Session: session}, Model: m, ModelName: "scripted:demo.yaml", Resume: resume})
+		return p.OpenRun(RunOptions{WorkerOptions: WorkerOptions{Session: session}, Model: m, ModelName: "scripted:demo.yaml", Resume: resume})
 	}
 	refused := func(err error, code sandbox.Code, hint string) {
 		t.Helper()

@@ -44,7 +44,7 @@ func runScript(t *testing.T, files map[string]string, script string, asker appro
 	}
 	asked = &seen{Model: m}
 	var b strings.Builder
-	r, err := p.OpenRun(RunOptions{GateOptions: GateOptions{Session: session.New, Asker: asker}, Model: asked, ModelName: "scripted:demo.yaml", OnEvent: func(e run.Event) {
+	r, err := p.OpenRun(RunOptions{WorkerOptions: WorkerOptions{Session: session.New, Asker: asker}, Model: asked, ModelName: "scripted:demo.yaml", OnEvent: func(e run.Event) {
 		for _, one := range tell {
 			one(e)
 		}
@@ -236,7 +236,7 @@ c: [{text: "1"}]
 		t.Fatal(err)
 	}
 	asked := &seen{Model: m}
-	r, err := p.OpenRun(RunOptions{GateOptions: GateOptions{Session: session.New, Asker: fixedAsker(func(r tool.Request) approval.Reply {
+	r, err := p.OpenRun(RunOptions{WorkerOptions: WorkerOptions{Session: session.New, Asker: fixedAsker(func(r tool.Request) approval.Reply {
 		return approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "user"}, Rendered: r.Items()}
 	})}, Model: asked, ModelName: "scripted:" + script})
 	if err != nil {

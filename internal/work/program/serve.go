@@ -41,7 +41,7 @@ type HTTPOptions struct {
 
 // Tail returns the last n records in the journal of the session and the worker of this
 // gate, since the gate was opened, one line each.
-func (d *Gate) Tail(n int) ([]byte, error) {
+func (d *OpenWorker) Tail(n int) ([]byte, error) {
 	var b bytes.Buffer
 	err := audit.Last(d.records.Folder, audit.Filter{Session: d.records.Session, Worker: d.Workers[0], Since: d.opened}, n, func(_ audit.Record, line []byte) error {
 		b.Write(append(bytes.TrimSpace(line), '\n'))
@@ -52,7 +52,7 @@ func (d *Gate) Tail(n int) ([]byte, error) {
 
 // Secret returns the key with a name from the program's state, and makes it if it is
 // missing.
-func (d *Gate) Secret(name string) (key []byte, err error) {
+func (d *OpenWorker) Secret(name string) (key []byte, err error) {
 	err = d.records.Folder.Update(name+".key", func(old []byte) ([]byte, error) {
 		if len(old) == 0 {
 			key = make([]byte, 32)

@@ -86,10 +86,10 @@ func (s *served) load() {
 
 // gate accepts the tools that the server lists, and opens a gate. err says why the server
 // could not be listed.
-func (s *served) gate() (gate *program.Gate, err error) {
+func (s *served) gate() (gate *program.OpenWorker, err error) {
 	s.t.Helper()
-	open := func() *program.Gate {
-		gate, err := s.OpenGate(program.GateOptions{})
+	open := func() *program.OpenWorker {
+		gate, err := s.OpenWorker(program.WorkerOptions{})
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -112,7 +112,7 @@ func (s *served) gate() (gate *program.Gate, err error) {
 }
 
 // opened is gate for a server that can be listed.
-func (s *served) opened() *program.Gate {
+func (s *served) opened() *program.OpenWorker {
 	s.t.Helper()
 	gate, err := s.gate()
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *served) opened() *program.Gate {
 	return gate
 }
 
-func callTool(t *testing.T, gate *program.Gate, name, args string) tool.Result {
+func callTool(t *testing.T, gate *program.OpenWorker, name, args string) tool.Result {
 	return gate.Do(t.Context(), policy.Model, tool.Call{Tool: name, Args: []byte(args)})
 }
 
@@ -166,7 +166,7 @@ func TestServer(t *testing.T) {
 			t.Errorf("takes images %v: got %s, %d images", takes, r, len(r.Media))
 		}
 	}
-	look := func(gate *program.Gate) map[string]any {
+	look := func(gate *program.OpenWorker) map[string]any {
 		t.Helper()
 		r := callTool(t, gate, "test_look", "{}")
 		all, _ := r.Data.(map[string]any)

@@ -16,7 +16,7 @@ import (
 )
 
 // use calls a tool through the gate.
-func use(t *testing.T, gate *program.Gate, name string, args map[string]any) tool.Result {
+func use(t *testing.T, gate *program.OpenWorker, name string, args map[string]any) tool.Result {
 	t.Helper()
 	data, err := json.Marshal(args)
 	if err != nil {
@@ -30,7 +30,7 @@ func use(t *testing.T, gate *program.Gate, name string, args map[string]any) too
 }
 
 // waitForOutput waits until a service prints a text.
-func waitForOutput(t *testing.T, gate *program.Gate, name, text string) {
+func waitForOutput(t *testing.T, gate *program.OpenWorker, name, text string) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if d, ok := use(t, gate, "service_output", map[string]any{"name": name, "offset": 0}).Data.(shell.Served); ok && strings.Contains(d.Output, text) {
@@ -48,7 +48,7 @@ const fetch = `exec 3<>/dev/tcp/127.0.0.1/8123; printf 'GET /%s HTTP/1.0\r\n\r\n
 // gate.
 func TestServiceOfSession(t *testing.T) {
 	dir, open := repository(t)
-	gate, err := open().OpenGate(program.GateOptions{})
+	gate, err := open().OpenWorker(program.WorkerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

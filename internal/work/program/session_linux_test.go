@@ -121,7 +121,7 @@ func differences(a, b map[string]string) (list []string) {
 }
 
 // call makes a call. The call must succeed unless may is true.
-func call(t *testing.T, gate *program.Gate, may bool, name string, args map[string]any) tool.Result {
+func call(t *testing.T, gate *program.OpenWorker, may bool, name string, args map[string]any) tool.Result {
 	t.Helper()
 	data, err := json.Marshal(args)
 	if err != nil {
@@ -138,15 +138,15 @@ func call(t *testing.T, gate *program.Gate, may bool, name string, args map[stri
 // one after the other. The directory does not change before the changes are applied, and
 // then it is exactly what the session saw. On a copy the result is the same.
 func TestSessionOverRepository(t *testing.T) {
-	t.Run("layer", func(t *testing.T) { overRepository(t, program.GateOptions{}, 200) })
-	t.Run("copy", func(t *testing.T) { overRepository(t, program.GateOptions{Copy: true}, 75) })
+	t.Run("layer", func(t *testing.T) { overRepository(t, program.WorkerOptions{}, 200) })
+	t.Run("copy", func(t *testing.T) { overRepository(t, program.WorkerOptions{Copy: true}, 75) })
 }
 
-func overRepository(t *testing.T, visit program.GateOptions, calls int) {
+func overRepository(t *testing.T, visit program.WorkerOptions, calls int) {
 	dir, open := repository(t)
 	before := treeOf(t, dir)
 	random := rand.New(rand.NewPCG(6, 2026))
-	var gate *program.Gate
+	var gate *program.OpenWorker
 	for i := range calls {
 		if i%25 == 0 { // another gate continues the session
 			if gate != nil {
@@ -155,10 +155,10 @@ func overRepository(t *testing.T, visit program.GateOptions, calls int) {
 				}
 			}
 			var err error
-			if gate, err = open().OpenGate(visit); err != nil {
+			if gate, err = open().OpenWorker(visit); err != nil {
 				t.Fatal(err)
 			}
-			visit = program.GateOptions{} // the session keeps its options
+			visit = program.WorkerOptions{} // the session keeps its options
 		}
 		agentCall(t, gate, random, i)
 	}
@@ -179,7 +179,7 @@ func overRepository(t *testing.T, visit program.GateOptions, calls int) {
 		t.Errorf("after %.200s the directory differs from the session's view: %q", r.Words(), diff)
 	}
 	// Undo the changes.
-	gate, err := open().OpenGate(program.GateOptions{})
+	gate, err := open().OpenWorker(program.WorkerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +191,7 @@ func overRepository(t *testing.T, visit program.GateOptions, calls int) {
 }
 
 // agentCall makes a random call of an agent. Some of them fail.
-func agentCall(t *testing.T, gate *program.Gate, random *rand.Rand, i int) {
+func agentCall(t *testing.T, gate *program.OpenWorker, random *rand.Rand, i int) {
 	t.Helper()
 	source := fmt.Sprintf("/src/f%d.c", random.IntN(25))
 	page := fmt.Sprintf("/doc/%d", random.IntN(22))
@@ -224,7 +224,7 @@ func agentCall(t *testing.T, gate *program.Gate, random *rand.Rand, i int) {
 }
 
 // copyOut copies the files that the session sees to a directory of the host.
-func copyOut(t *testing.T, gate *program.Gate, to string) {
+func copyOut(t *testing.T, gate *program.OpenWorker, to string) {
 	t.Helper()
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		t.Fatal(err)
@@ -305,7 +305,7 @@ func TestSessionKilled(t *testing.T) {
 		}
 		cmd.Wait()
 	}
-	gate, err := open().OpenGate(program.GateOptions{})
+	gate, err := open().OpenWorker(program.WorkerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -342,14 +342,14 @@ func TestSessionKilled(t *testing.T) {
 // It can start its own session, and list the changes of the first.
 func TestTwoGolems(t *testing.T) {
 	dir, open := repository(t)
-	one, err := open().OpenGate(program.GateOptions{})
+	one, err := open().OpenWorker(program.WorkerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer one.Close()
 	call(t, one, false, "write_file", map[string]any{"path": "/a", "content": "one\n"})
 	p := open()
-	two, err := p.OpenGate(program.GateOptions{Session: one.Session.ID})
+	two, err := p.OpenWorker(program.WorkerOptions{Session: one.Session.ID})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +360,7 @@ func TestTwoGolems(t *testing.T) {
 	if r := call(t, two, true, "read_file", map[string]any{"path": "/a"}); r.Err == nil || !strings.Contains(r.Err.Hint, "another golem works on this session") {
 		t.Errorf("the same session: %v", r.Err)
 	}
-	own, err := p.OpenGate(program.GateOptions{Session: session.New})
+	own, err := p.OpenWorker(program.WorkerOptions{Session: session.New})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -375,7 +375,7 @@ func TestTwoGolems(t *testing.T) {
 	}
 	// The second golem applies the changes of the first session, which then continues
 	// with the current files.
-	apply, err := p.OpenGate(program.GateOptions{Session: one.Session.ID})
+	apply, err := p.OpenWorker(program.WorkerOptions{Session: one.Session.ID})
 	if err != nil {
 		t.Fatal(err)
 	}

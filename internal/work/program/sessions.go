@@ -10,7 +10,7 @@ import (
 )
 
 // forSession returns the program with its mounts as the session of a gate has them.
-func (p *Program) forSession(v GateOptions) *Program {
+func (p *Program) forSession(v WorkerOptions) *Program {
 	isolated := v.Isolated
 	if !isolated && v.Session != "" && v.Session != session.New {
 		s, err := p.Storage.Sessions.Find(v.Session) // opening the session returns the error

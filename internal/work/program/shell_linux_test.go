@@ -18,12 +18,12 @@ import (
 
 // gateWith returns the gate of a program with a shell, and the program's directory. The
 // first command makes the directory out.
-func gateWith(t *testing.T, settings string) (*program.Gate, string) {
+func gateWith(t *testing.T, settings string) (*program.OpenWorker, string) {
 	t.Helper()
 	return gateWithTools(t, settings, "[filesystem, shell]")
 }
 
-func gateWithTools(t *testing.T, settings, toolsets string) (*program.Gate, string) {
+func gateWithTools(t *testing.T, settings, toolsets string) (*program.OpenWorker, string) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -41,7 +41,7 @@ func gateWithTools(t *testing.T, settings, toolsets string) (*program.Gate, stri
 	if err != nil {
 		t.Fatal(err)
 	}
-	gate, err := p.OpenGate(program.GateOptions{})
+	gate, err := p.OpenWorker(program.WorkerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func gateWithTools(t *testing.T, settings, toolsets string) (*program.Gate, stri
 }
 
 // runCommand runs a command through the gate.
-func runCommand(t *testing.T, gate *program.Gate, command string) shell.Ran {
+func runCommand(t *testing.T, gate *program.OpenWorker, command string) shell.Ran {
 	t.Helper()
 	args, err := json.Marshal(map[string]string{"command": command})
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 func TestSessionKeepsShellPlace(t *testing.T) {
 	dir, open := repository(t)
 	p := open()
-	gate, err := p.OpenGate(program.GateOptions{})
+	gate, err := p.OpenWorker(program.WorkerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func TestSessionKeepsShellPlace(t *testing.T) {
 	if text, err := os.ReadFile(place); err != nil || strings.Contains(string(text), "canary") || !strings.Contains(string(text), `"1 2"`) {
 		t.Errorf("got %s, %v", text, err)
 	}
-	if gate, err = open().OpenGate(program.GateOptions{}); err != nil {
+	if gate, err = open().OpenWorker(program.WorkerOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if got := runCommand(t, gate, asks).Stdout; got != "/work/d/e\n1 2,,/home/golem\nkept\n" {
@@ -54,7 +54,7 @@ func TestSessionKeepsShellPlace(t *testing.T) {
 	if err := gate.Close(); err != nil {
 		t.Fatal(err)
 	}
-	gate, err = open().OpenGate(program.GateOptions{Session: session.New})
+	gate, err = open().OpenWorker(program.WorkerOptions{Session: session.New})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestGateKeepsShellPlace(t *testing.T) {
 // own directory and variables, and the changes of all remain.
 func TestSeveralAtOnce(t *testing.T) {
 	_, open := repository(t)
-	gate, err := open().OpenGate(program.GateOptions{})
+	gate, err := open().OpenWorker(program.WorkerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func TestSharingGolem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gate, err := p.OpenGate(program.GateOptions{})
+	gate, err := p.OpenWorker(program.WorkerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func TestHostFilesAreNotApplied(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gate, err := p.OpenGate(program.GateOptions{})
+	gate, err := p.OpenWorker(program.WorkerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,7 +283,7 @@ func TestA1UndoMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asked asker
-	gate, err := p.OpenGate(program.GateOptions{Asker: &asked})
+	gate, err := p.OpenWorker(program.WorkerOptions{Asker: &asked})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +340,7 @@ func TestKilledHolderAndJail(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	gate, err := p.OpenGate(program.GateOptions{})
+	gate, err := p.OpenWorker(program.WorkerOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func (p taintProgram) link(old, name string) {
 // writes.
 func (p taintProgram) asked(session, name, args string) (asked bool) {
 	p.Helper()
-	gate, err := p.OpenGate(GateOptions{Session: session, Asker: fixedAsker(func(tool.Request) approval.Reply {
+	gate, err := p.OpenWorker(WorkerOptions{Session: session, Asker: fixedAsker(func(tool.Request) approval.Reply {
 		asked = true
 		return approval.Reply{}
 	})})
@@ -120,8 +120,8 @@ func TestTaintByAnotherName(t *testing.T) {
 func TestTaintIsShared(t *testing.T) {
 	p := newTaintProgram(t)
 	asked := 0
-	open := func() *Gate {
-		gate, err := p.OpenGate(GateOptions{Asker: fixedAsker(func(tool.Request) approval.Reply {
+	open := func() *OpenWorker {
+		gate, err := p.OpenWorker(WorkerOptions{Asker: fixedAsker(func(tool.Request) approval.Reply {
 			asked++
 			return approval.Reply{}
 		})})
@@ -133,7 +133,7 @@ func TestTaintIsShared(t *testing.T) {
 	}
 	one, other := open(), open()
 	for i, test := range []struct {
-		gate       *Gate
+		gate       *OpenWorker
 		tool, args string
 		want       bool
 	}{
@@ -162,7 +162,7 @@ func TestTaintStaysInMount(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := 0
-	gate, err := p.OpenGate(GateOptions{Asker: fixedAsker(func(tool.Request) approval.Reply {
+	gate, err := p.OpenWorker(WorkerOptions{Asker: fixedAsker(func(tool.Request) approval.Reply {
 		asked++
 		return approval.Reply{}
 	})})

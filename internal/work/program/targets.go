@@ -36,14 +36,14 @@ func (p *Program) ScannerOptions(folder *state.Dir) scanners.Options {
 	return scanners.Options{Project: p.Project, Budget: p.scanBudget(), Cache: folder, Now: p.options.Now}
 }
 
-// NewDesk returns the clearance desk of the program for a worker, nil for none. It is closed
+// NewRepositories returns the repositories of the program for a worker, nil for none. It is closed
 // after use.
-func (p *Program) NewDesk(r *storage.Records, w *worker.Worker) *target.Desk {
-	return &target.Desk{Targets: p.Targets(), Env: p.hostEnv(), State: p.Storage.Sessions.State, Folder: r.Folder, Worker: w, Scan: p.ScannerOptions(r.Folder)}
+func (p *Program) NewRepositories(r *storage.Records, w *worker.Worker) *target.Repositories {
+	return &target.Repositories{Targets: p.Targets(), Env: p.hostEnv(), State: p.Storage.Sessions.State, Folder: r.Folder, Worker: w, Scan: p.ScannerOptions(r.Folder)}
 }
 
 // openGit opens the private git store of the program.
-func (p *Program) openGit(ctx context.Context) (*git.Store, error) {
+func (p *Program) openGit(ctx context.Context) (*git.ObjectStore, error) {
 	return p.hostEnv().OpenGit(ctx, p.Storage.Sessions.State)
 }
 

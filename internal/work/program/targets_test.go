@@ -96,7 +96,7 @@ func TestStagedTaint(t *testing.T) {
 			t.Fatal(err)
 		}
 		asked := ""
-		r, err := p.OpenRun(RunOptions{GateOptions: GateOptions{Session: session.New, Asker: fixedAsker(func(r tool.Request) approval.Reply {
+		r, err := p.OpenRun(RunOptions{WorkerOptions: WorkerOptions{Session: session.New, Asker: fixedAsker(func(r tool.Request) approval.Reply {
 			asked += r.Tool + ": " + r.Rule
 			return approval.Reply{}
 		})}, Model: m, ModelName: "scripted:demo.yaml"})
@@ -141,7 +141,7 @@ func TestFirstPush(t *testing.T) {
 	if err := p.Trust(); err != nil {
 		t.Fatal(err)
 	}
-	gate, err := p.OpenGate(GateOptions{Session: session.New, Asker: fixedAsker(func(r tool.Request) approval.Reply {
+	gate, err := p.OpenWorker(WorkerOptions{Session: session.New, Asker: fixedAsker(func(r tool.Request) approval.Reply {
 		return approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, Rendered: r.Items()}
 	})})
 	if err != nil {

@@ -57,7 +57,7 @@ func TestGateForCalls(t *testing.T) {
 		{[]string{"git_diff"}, []string{"git", "clearance"}},
 		{[]string{}, []string{"none"}},
 	} {
-		gate, err := p.OpenGate(GateOptions{Tools: test.called})
+		gate, err := p.OpenWorker(WorkerOptions{Tools: test.called})
 		if err != nil {
 			t.Fatal(err)
 		}

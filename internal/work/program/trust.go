@@ -11,8 +11,8 @@ import (
 
 // TrustStore returns the store of the program's content that the user trusts. The submitter of
 // a job has signed the hash of its content, and the policy of the submitter's machine counts.
-func (p *Program) TrustStore() trust.Store {
-	s := trust.Store{State: p.Storage.Sessions.State, Root: p.root, Accepted: p.options.Trust, Now: p.options.Now}
+func (p *Program) TrustStore() trust.Decisions {
+	s := trust.Decisions{State: p.Storage.Sessions.State, Root: p.root, Accepted: p.options.Trust, Now: p.options.Now}
 	if p.options.Job == nil {
 		s.UnseenOff = p.Storage.UnseenOff
 	}

@@ -28,7 +28,7 @@ func (m *changingViewer) Ask(ctx context.Context, r tool.Request) approval.Reply
 }
 
 // callByUser makes a call as the user.
-func callByUser(gate *program.Gate, name, args string) tool.Result {
+func callByUser(gate *program.OpenWorker, name, args string) tool.Result {
 	return gate.Do(context.Background(), policy.User, tool.Call{Tool: name, Args: []byte(args)})
 }
 
@@ -117,7 +117,7 @@ func TestA7DiscardShowsContent(t *testing.T) {
 		must(t, p.Trust())
 		must(t, os.WriteFile(filepath.Join(dir, "src/mine"), []byte("mine\n"), 0o644))
 		v := &changingViewer{}
-		gate, err := p.OpenGate(program.GateOptions{Asker: v, Copy: copies})
+		gate, err := p.OpenWorker(program.WorkerOptions{Asker: v, Copy: copies})
 		must(t, err)
 		defer gate.Close()
 		write := func(name, text string) {

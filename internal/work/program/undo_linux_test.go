@@ -189,7 +189,7 @@ func TestA7UndoMeanwhile(t *testing.T) {
 	p, err := loadProgram(dir, state)
 	must(t, err)
 	v := &changingViewer{}
-	gate, err := p.OpenGate(program.GateOptions{Asker: v})
+	gate, err := p.OpenWorker(program.WorkerOptions{Asker: v})
 	must(t, err)
 	defer gate.Close()
 	file := filepath.Join(dir, "out/file")
@@ -315,7 +315,7 @@ func TestA7KilledGolem(t *testing.T) {
 	}
 	p, err := loadProgram(args[0], args[1])
 	must(t, err)
-	gate, err := p.OpenGate(program.GateOptions{Asker: &viewer{names: true}})
+	gate, err := p.OpenWorker(program.WorkerOptions{Asker: &viewer{names: true}})
 	must(t, err)
 	c := killingGate{gate.Journal, gate.Undo, args[2]}
 	gate.Journal, gate.Undo = c, c
@@ -340,7 +340,7 @@ func TestA7KilledCallIsUndone(t *testing.T) {
 			first := describeDir(t, out)
 			p, err := loadProgram(dir, state)
 			must(t, err)
-			gate, err := p.OpenGate(program.GateOptions{Asker: &viewer{names: true}})
+			gate, err := p.OpenWorker(program.WorkerOptions{Asker: &viewer{names: true}})
 			must(t, err)
 			if r := callWith(gate, "write_file", map[string]any{"path": "/out/other/file", "content": "earlier"}); !r.OK() {
 				t.Fatal(r.Err)
@@ -355,7 +355,7 @@ func TestA7KilledCallIsUndone(t *testing.T) {
 			if made := describeDir(t, out) != second; made != (at == "after the change") {
 				t.Errorf("%s, %s: made: %v", name, at, made)
 			}
-			gate, err = p.OpenGate(program.GateOptions{Asker: &viewer{names: true}})
+			gate, err = p.OpenWorker(program.WorkerOptions{Asker: &viewer{names: true}})
 			must(t, err)
 			want := []string{first}
 			if at == "after the change" {

@@ -15,7 +15,7 @@ import (
 
 // Adopt makes all sessions of a store fit the directories of the program, after the program and its
 // state came from another machine.
-func Adopt(s Store) error {
+func Adopt(s Sessions) error {
 	list, err := s.List()
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ const overlaysName = "about.json"
 // a mount has the content that it had when the session began. direct are its changes in mounts
 // with mode: rw, by their targets, as overlays keep them. The session counts as untrusted, from a
 // source.
-func Receive(s Store, id, source string, tree parcel.Tree, direct map[string]parcel.Tree, write func(dir string, t parcel.Tree) error, isSame func(target, name string) bool) (err error) {
+func Receive(s Sessions, id, source string, tree parcel.Tree, direct map[string]parcel.Tree, write func(dir string, t parcel.Tree) error, isSame func(target, name string) bool) (err error) {
 	final := filepath.Join(s.dir(), id)
 	if _, err := os.Lstat(filepath.Join(final, sessionName)); err == nil {
 		return &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrExists, Hint: "it is here already; golem diff --session " + id + " shows it"}

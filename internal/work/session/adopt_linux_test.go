@@ -17,7 +17,7 @@ import (
 func TestReceive(t *testing.T) {
 	for name, isCopy := range map[string]bool{"copy": true, "overlay": false} {
 		there, here := newStore(t), newStore(t)
-		for _, s := range []*Store{there, here} {
+		for _, s := range []*Sessions{there, here} {
 			s.Project = &project.Project{Mounts: []project.Mount{{Target: "/", Source: sandbox.Host(t.TempDir()), Mode: project.Overlay}}}
 		}
 		one := there.start(t, Options{Copy: isCopy})

@@ -54,7 +54,7 @@ const (
 // Changes lists what a session has changed at and below some names; without names, all of
 // it. With diffs it adds the diffs. unfit is not "" if there are names that no sandbox
 // allows.
-func (s Store) Changes(one *Session, names []string, diffs bool) (list []FileChange, unfit string, err error) {
+func (s Sessions) Changes(one *Session, names []string, diffs bool) (list []FileChange, unfit string, err error) {
 	k, err := s.Open(one)
 	if err != nil {
 		return nil, "", err
@@ -63,7 +63,7 @@ func (s Store) Changes(one *Session, names []string, diffs bool) (list []FileCha
 	return storeOf(s, one).changes(k, names, diffs)
 }
 
-func (s Store) changes(k *changes.Overlays, names []string, diffs bool) (list []FileChange, unfit string, err error) {
+func (s Sessions) changes(k *changes.Overlays, names []string, diffs bool) (list []FileChange, unfit string, err error) {
 	files, err := s.Project.Sandbox(explain.ProbeMount)
 	if err != nil {
 		return nil, "", err

@@ -33,14 +33,14 @@ type Commands struct {
 
 	services *shell.Services
 
-	mu       sync.Mutex
-	sessions []session
-	tried    bool // the required level was tried, and works
+	mu    sync.Mutex
+	jails []startedJail
+	tried bool // the required level was tried, and works
 }
 
-// A session is a session of the jail, with the mounts that it was started with.
-type session struct {
-	*jail.Session
+// A startedJail is a jail with the mounts that it was started with.
+type startedJail struct {
+	*jail.Jail
 	mounts  []jail.Mount
 	layered bool
 }
@@ -81,7 +81,7 @@ func (c *Commands) Services(once bool) *shell.Services {
 // Run implements shell.Runner.
 func (c *Commands) Run(ctx context.Context, files *sandbox.Sandbox, command jail.Command, layered bool) (changes.Result, error) {
 	command.OnOutput = c.onOutput
-	r, err := c.runIn(files, layered, func(s *jail.Session) (jail.Result, error) { return s.Run(ctx, command) })
+	r, err := c.runIn(files, layered, func(s *jail.Jail) (jail.Result, error) { return s.Run(ctx, command) })
 	if err != nil && ctx.Err() != nil {
 		return r, &sandbox.Error{Op: "shell", Code: "stopped", Hint: "it was stopped before it started"}
 	}
@@ -91,7 +91,7 @@ func (c *Commands) Run(ctx context.Context, files *sandbox.Sandbox, command jail
 // Serve implements shell.Server.
 func (c *Commands) Serve(files *sandbox.Sandbox, command jail.Command, layered bool) (shell.Service, error) {
 	var v *jail.Service
-	err := c.inSession(files, layered && (!c.direct || c.workspace.canOverlay()), func(s *jail.Session) (err error) {
+	err := c.inSession(files, layered && (!c.direct || c.workspace.canOverlay()), func(s *jail.Jail) (err error) {
 		v, err = s.Serve(command)
 		return err
 	})
@@ -125,7 +125,7 @@ func (c *Commands) Able() error {
 	p := c.policy
 	err := c.require(&p)
 	if err == nil {
-		var s *jail.Session
+		var s *jail.Jail
 		if s, err = jail.Start(p, c.now); err == nil {
 			err = s.Close()
 		}
@@ -164,29 +164,29 @@ func (c *Commands) mountsOf(files *sandbox.Sandbox) ([]jail.Mount, error) {
 }
 
 // session returns the session of the jail for commands that see these files.
-func (c *Commands) session(files *sandbox.Sandbox, layered bool) (*jail.Session, error) {
+func (c *Commands) session(files *sandbox.Sandbox, layered bool) (*jail.Jail, error) {
 	mounts, err := c.mountsOf(files)
 	if err != nil {
 		return nil, err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sessions = slices.DeleteFunc(c.sessions, func(s session) bool { return s.Ended() && s.Close() == nil })
-	for _, s := range c.sessions {
+	c.jails = slices.DeleteFunc(c.jails, func(s startedJail) bool { return s.Ended() && s.Close() == nil })
+	for _, s := range c.jails {
 		if slices.Equal(s.mounts, mounts) && s.layered == layered {
-			return s.Session, nil
+			return s.Jail, nil
 		}
 	}
 	s, err := c.start(mounts, layered, jail.None)
 	if err != nil {
 		return nil, err
 	}
-	c.sessions = append(c.sessions, session{s, mounts, layered})
+	c.jails = append(c.jails, startedJail{s, mounts, layered})
 	return s, nil
 }
 
 // start starts a session of the jail at the given level or a stronger one.
-func (c *Commands) start(mounts []jail.Mount, layered bool, least jail.Level) (*jail.Session, error) {
+func (c *Commands) start(mounts []jail.Mount, layered bool, least jail.Level) (*jail.Jail, error) {
 	p := c.policy
 	p.Mounts = mounts
 	if err := c.require(&p); err != nil {
@@ -257,10 +257,10 @@ func (c *Commands) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var errs []error
-	for _, s := range c.sessions {
+	for _, s := range c.jails {
 		errs = append(errs, s.Close())
 	}
-	c.sessions = nil
+	c.jails = nil
 	return errors.Join(errs...)
 }
 
@@ -273,13 +273,13 @@ func (c *Commands) Layered() bool {
 // runIn calls do with a session of the jail for commands that see these files, and
 // returns its result. If commands would write directly and no overlay can be mounted,
 // they work on copies, and the result has their changes.
-func (c *Commands) runIn(files *sandbox.Sandbox, layered bool, do func(*jail.Session) (jail.Result, error)) (changes.Result, error) {
+func (c *Commands) runIn(files *sandbox.Sandbox, layered bool, do func(*jail.Jail) (jail.Result, error)) (changes.Result, error) {
 	c.workspace.mu.Lock()
 	c.workspace.hasRun = true
 	c.workspace.mu.Unlock()
 	if !layered || !c.direct || c.workspace.canOverlay() {
 		var r changes.Result
-		err := c.inSession(files, layered, func(s *jail.Session) (err error) {
+		err := c.inSession(files, layered, func(s *jail.Jail) (err error) {
 			r, err = changes.Finish(do(s))
 			return err
 		})
@@ -312,7 +312,7 @@ func (c *Commands) runIn(files *sandbox.Sandbox, layered bool, do func(*jail.Ses
 // inSession calls do with a session of the jail for commands that see these files. If the
 // holder of that session was killed before the command began, it calls do again with a new
 // one, but only once.
-func (c *Commands) inSession(files *sandbox.Sandbox, layered bool, do func(*jail.Session) error) error {
+func (c *Commands) inSession(files *sandbox.Sandbox, layered bool, do func(*jail.Jail) error) error {
 	for tries := 0; ; tries++ {
 		s, err := c.session(files, layered)
 		has := err == nil

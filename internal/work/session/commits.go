@@ -22,20 +22,20 @@ import (
 
 // Commits reads the commits of a session. It implements settle.Committer.
 type Commits struct {
-	store   Store
+	store   Sessions
 	session *Session
 	// open opens the private git store.
-	open func(context.Context) (*git.Store, error)
+	open func(context.Context) (*git.ObjectStore, error)
 }
 
 // Commits returns a reader of the commits of a session. open opens the private git store.
-func (s Store) Commits(one *Session, open func(context.Context) (*git.Store, error)) *Commits {
+func (s Sessions) Commits(one *Session, open func(context.Context) (*git.ObjectStore, error)) *Commits {
 	return &Commits{storeOf(s, one), one, open}
 }
 
 // Committer returns a reader of the commits of the workspace's session, nil if it has no
 // session.
-func (w *Workspace) Committer(open func(context.Context) (*git.Store, error)) settle.Committer {
+func (w *Workspace) Committer(open func(context.Context) (*git.ObjectStore, error)) settle.Committer {
 	if w.Session == nil {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (c *Commits) Imports(ctx context.Context) (list []settle.RepositoryImport, 
 }
 
 // repositories returns the git directories in mounts that a session has changed.
-func (s Store) repositories(k *changes.Overlays) (list []*repositoryChange, err error) {
+func (s Sessions) repositories(k *changes.Overlays) (list []*repositoryChange, err error) {
 	standing, _, err := k.Changes()
 	if err != nil {
 		return nil, jail.CommandError(err)
@@ -142,7 +142,7 @@ func (s Store) repositories(k *changes.Overlays) (list []*repositoryChange, err 
 }
 
 // sourceOf returns the directory of the host that is mounted at a target.
-func (s Store) sourceOf(target string) string {
+func (s Sessions) sourceOf(target string) string {
 	for _, m := range s.Project.Mounts {
 		if m.Target == target && m.Mode == project.Overlay {
 			return m.RealHostDir()
@@ -244,7 +244,7 @@ func (c *Commits) Count(ctx context.Context) (n int, err error) {
 
 // MayHaveCommits reports whether a session has changed a branch of a repository. It looks
 // at names only.
-func (s Store) MayHaveCommits(one *Session) (bool, error) {
+func (s Sessions) MayHaveCommits(one *Session) (bool, error) {
 	if one.HasCommits() {
 		return true, nil
 	}

@@ -15,8 +15,8 @@ type Contents struct {
 }
 
 // OpenContents opens the changed files of a session.
-func (s Store) OpenContents(one *Session) (*Contents, error) {
-	l, err := s.Look(one)
+func (s Sessions) OpenContents(one *Session) (*Contents, error) {
+	l, err := s.ListChanges(one)
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +25,7 @@ func (s Store) OpenContents(one *Session) (*Contents, error) {
 
 // Contents returns the contents of the listed files. They are open until one of the two is
 // closed.
-func (l *Look) Contents() *Contents {
+func (l *ChangeList) Contents() *Contents {
 	c := &Contents{l.overlays, make(map[string]changes.Change, len(l.changes))}
 	for _, change := range l.changes {
 		c.changes[change.Name()] = change
@@ -73,7 +73,7 @@ func (c *Contents) Close() { c.overlays.Close() }
 
 // HaveLost reports whether every session lacks a change at one of these paths. A session that
 // cannot be read has lost nothing.
-func (s Store) HaveLost(paths []string) bool {
+func (s Sessions) HaveLost(paths []string) bool {
 	list, err := s.List()
 	if err != nil {
 		return false

@@ -16,7 +16,7 @@ import (
 // An Exec is a program that the user runs with golem exec.
 type Exec struct {
 	// Attach runs a command in a session of the jail on the user's streams.
-	Attach       func(ctx context.Context, s *jail.Session, c jail.Command) (jail.Result, error)
+	Attach       func(ctx context.Context, s *jail.Jail, c jail.Command) (jail.Result, error)
 	Command      string   // the program, as the user typed it
 	Env          []string // NAME=value
 	Dir          string   // the user's current directory on the host
@@ -62,7 +62,7 @@ func (c *Commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []s
 	}
 	run := jail.Command{Path: "/bin/sh", Args: append(shell, argv...), Names: names, Program: len(shell),
 		Dir: workDir(files, c.exec.Dir), Env: c.networkEnv(slices.Concat(program.Env(), c.exec.Profile.Set, c.exec.Env))}
-	r, err := c.runIn(files, c.Layered(), func(s *jail.Session) (jail.Result, error) { return c.exec.Attach(ctx, s, run) })
+	r, err := c.runIn(files, c.Layered(), func(s *jail.Jail) (jail.Result, error) { return c.exec.Attach(ctx, s, run) })
 	return r, jail.CommandError(err)
 }
 

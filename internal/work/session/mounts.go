@@ -37,7 +37,7 @@ func SettingsFor(mounts []Mount) []project.Setting {
 
 // LastChange returns when changes were last applied, or made by a file tool directly; the
 // zero time for never. Calls holds those of file tools.
-func (s Store) LastChange(calls *undo.Store) time.Time {
+func (s Sessions) LastChange(calls *undo.History) time.Time {
 	applied := s.LastApplied()
 	if steps := stepsAfter(calls, applied); len(steps) > 0 {
 		return steps[0].SavedAt()
@@ -47,7 +47,7 @@ func (s Store) LastChange(calls *undo.Store) time.Time {
 
 // stepsAfter returns the calls of file tools after a time, the last one first. It begins with
 // one that has something to undo.
-func stepsAfter(calls *undo.Store, applied time.Time) []*undo.Step {
+func stepsAfter(calls *undo.History, applied time.Time) []*undo.Step {
 	steps, _ := calls.Steps()
 	steps = skipEmpty(steps, applied)
 	if len(steps) > 0 && !steps[0].SavedAt().After(applied) {
@@ -82,7 +82,7 @@ func mountsOf(step *undo.Step) (*sandbox.Sandbox, error) {
 }
 
 // UndoMounts returns the directories that the last of these changes was made in.
-func (s Store) UndoMounts(calls *undo.Store) (mounts []Mount, err error) {
+func (s Sessions) UndoMounts(calls *undo.History) (mounts []Mount, err error) {
 	add := func(source, target string) {
 		if !slices.ContainsFunc(mounts, func(m Mount) bool { return m.Target == target }) {
 			mounts = append(mounts, Mount{Source: source, Target: target, Mode: sandbox.ReadWrite.String()})

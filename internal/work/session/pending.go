@@ -20,7 +20,7 @@ type pendingChanges struct {
 	now func() time.Time
 }
 
-func (s Store) pending() pendingChanges {
+func (s Sessions) pending() pendingChanges {
 	return pendingChanges{sandbox.Host(filepath.Join(s.State, "layers")), s.Now}
 }
 
@@ -57,13 +57,13 @@ func (l pendingChanges) probeFile() string {
 
 // LastApplied returns when changes were last applied that can be undone, the zero time
 // for never.
-func (s Store) LastApplied() time.Time {
+func (s Sessions) LastApplied() time.Time {
 	Recover(s)
 	return s.pending().lastApplied()
 }
 
 // AppliedMounts returns the mounts that the changes applied last were made in.
-func (s Store) AppliedMounts() ([]changes.Directory, error) {
+func (s Sessions) AppliedMounts() ([]changes.Directory, error) {
 	Recover(s)
 	last, err := changes.Last(s.pending().dir)
 	if err != nil {
@@ -122,7 +122,7 @@ func (l pendingChanges) undoHint() string {
 // of the program. Everything that lists sessions or changes calls it first, because a session
 // lacks changes that are half applied. It calls OnRecover with what it did, and with the
 // reason if it failed. It reports whether there was something to complete.
-func Recover(s Store) bool {
+func Recover(s Sessions) bool {
 	l := s.pending()
 	if !changes.IsInterrupted(l.dir) {
 		if command, process := changes.Active(l.dir); command != "" && s.OnRecover != nil {

@@ -11,7 +11,7 @@ import (
 
 // connectPorts makes published ports lead to a session of the jail, and lets golem ports
 // publish more.
-func (w *Workspace) connectPorts(s *jail.Session) {
+func (w *Workspace) connectPorts(s *jail.Jail) {
 	if !w.ports.ConnectTo(s) || w.Session == nil {
 		return
 	}

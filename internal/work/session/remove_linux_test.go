@@ -71,7 +71,7 @@ func TestKilledRemoval(t *testing.T) {
 }
 
 // startChanged starts a session with new files.
-func (s *Store) startChanged(t *testing.T, files int) *Session {
+func (s *Sessions) startChanged(t *testing.T, files int) *Session {
 	t.Helper()
 	one := s.start(t, Options{})
 	overlays, err := changes.Open(sandbox.Host(one.dir), s.OverlayMounts(), false)

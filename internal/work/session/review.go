@@ -30,14 +30,14 @@ type Review struct {
 // Review reviews the changes of a session at and below some names; without names, all of
 // them. With diffs it compares every file; without, it counts the lines of the first files
 // only, and looks at the others by their names.
-func (s Store) Review(one *Session, names []string, diffs bool) (*Review, error) {
+func (s Sessions) Review(one *Session, names []string, diffs bool) (*Review, error) {
 	return s.ReviewWith(one, names, diffs, nil)
 }
 
 // ReviewWith reviews changes as Review does. report, if not nil, is called with the number
 // of changes that were read.
-func (s Store) ReviewWith(one *Session, names []string, diffs bool, report func(done, total int)) (*Review, error) {
-	l, err := s.Look(one)
+func (s Sessions) ReviewWith(one *Session, names []string, diffs bool, report func(done, total int)) (*Review, error) {
+	l, err := s.ListChanges(one)
 	if err != nil {
 		return nil, err
 	}
@@ -51,53 +51,53 @@ func (w *Workspace) Review(report func(done, total int)) (*Review, error) {
 	if w.changes == nil {
 		return w.store.ReviewWith(w.Session, nil, false, report)
 	}
-	l, err := newLook(w.store, w.changes, w.Session)
+	l, err := newChangeList(w.store, w.changes, w.Session)
 	if err != nil {
 		return nil, err
 	}
 	return l.review(nil, false, report)
 }
 
-// A Look is the list of a session's changes at one time, to review them and to read their
+// A ChangeList is the list of a session's changes at one time, to review them and to read their
 // contents.
-type Look struct {
-	store    Store
+type ChangeList struct {
+	store    Sessions
 	session  *Session
 	overlays *changes.Overlays
 	changes  []changes.Change
 	unfit    string
 }
 
-// Look lists the changes of a session.
-func (s Store) Look(one *Session) (*Look, error) {
+// ListChanges lists the changes of a session.
+func (s Sessions) ListChanges(one *Session) (*ChangeList, error) {
 	k, err := s.Open(one)
 	if err != nil {
 		return nil, err
 	}
-	l, err := newLook(s, k, one)
+	l, err := newChangeList(s, k, one)
 	if err != nil {
 		k.Close()
 	}
 	return l, err
 }
 
-func newLook(s Store, k *changes.Overlays, one *Session) (*Look, error) {
+func newChangeList(s Sessions, k *changes.Overlays, one *Session) (*ChangeList, error) {
 	list, unfit, err := k.Changes()
 	if err != nil {
 		return nil, jail.CommandError(err)
 	}
-	return &Look{storeOf(s, one), one, k, list, unfit}, nil
+	return &ChangeList{storeOf(s, one), one, k, list, unfit}, nil
 }
 
 // Close closes the files.
-func (l *Look) Close() { l.overlays.Close() }
+func (l *ChangeList) Close() { l.overlays.Close() }
 
 // Review reviews the listed changes as Store.Review does.
-func (l *Look) Review(names []string, diffs bool) (*Review, error) {
+func (l *ChangeList) Review(names []string, diffs bool) (*Review, error) {
 	return l.review(names, diffs, nil)
 }
 
-func (l *Look) review(names []string, diffs bool, report func(done, total int)) (*Review, error) {
+func (l *ChangeList) review(names []string, diffs bool, report func(done, total int)) (*Review, error) {
 	r := &Review{Unfit: l.unfit, Others: l.overlays.OtherTargets(), Refs: l.session.HasCommits()}
 	standing := l.changes
 	if len(names) == 0 {
@@ -263,7 +263,7 @@ func (t Total) String() string {
 }
 
 // HasChanges reports whether a session has changed something outside git repositories.
-func (s Store) HasChanges(one *Session) (bool, error) {
+func (s Sessions) HasChanges(one *Session) (bool, error) {
 	k, err := s.Open(one)
 	if err != nil {
 		return false, err

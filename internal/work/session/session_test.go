@@ -14,14 +14,14 @@ import (
 )
 
 // newStore returns a store with a clock that runs on by a minute for each session.
-func newStore(t *testing.T) *Store {
+func newStore(t *testing.T) *Sessions {
 	t.Helper()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	return &Store{State: t.TempDir(), Now: func() time.Time { now = now.Add(time.Minute); return now }}
+	return &Sessions{State: t.TempDir(), Now: func() time.Time { now = now.Add(time.Minute); return now }}
 }
 
 // start starts a session.
-func (s *Store) start(t *testing.T, o Options) *Session {
+func (s *Sessions) start(t *testing.T, o Options) *Session {
 	t.Helper()
 	o.ID = New
 	one, begun, err := s.begin(o, true)

@@ -23,8 +23,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Store holds the sessions of one program.
-type Store struct {
+// Sessions holds the sessions of one program.
+type Sessions struct {
 	State   string // the program's state directory
 	Root    string // the program's directory
 	Project *project.Project
@@ -98,11 +98,11 @@ const (
 	Last = "last"
 )
 
-func (s Store) dir() string { return filepath.Join(s.State, sessionsName) }
+func (s Sessions) dir() string { return filepath.Join(s.State, sessionsName) }
 
 // List returns all sessions, the one used last first. If a golem was killed while it removed
 // a session, List removes the rest.
-func (s Store) List() ([]*Session, error) {
+func (s Sessions) List() ([]*Session, error) {
 	Recover(s)
 	entries, err := os.ReadDir(s.dir())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -122,7 +122,7 @@ func (s Store) List() ([]*Session, error) {
 
 // Find returns the session with an id, or with an id that starts so; "" and Last are the
 // one used last. If there is none, the error lists the sessions.
-func (s Store) Find(id string) (*Session, error) {
+func (s Sessions) Find(id string) (*Session, error) {
 	if id == Last {
 		id = ""
 	}
@@ -164,7 +164,7 @@ func (s Store) Find(id string) (*Session, error) {
 	return nil, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: hint}
 }
 
-func (s Store) at(id string) (*Session, error) {
+func (s Sessions) at(id string) (*Session, error) {
 	found := &Session{dir: filepath.Join(s.dir(), id)}
 	data, err := os.ReadFile(filepath.Join(found.dir, sessionName))
 	if err != nil {
@@ -183,7 +183,7 @@ func (s Store) at(id string) (*Session, error) {
 
 // begin returns the session that options choose, and starts it if it is new. The session
 // is nil if it would need overlays or copies, and this machine supports neither.
-func (s Store) begin(o Options, overlays bool) (found *Session, begun bool, err error) {
+func (s Sessions) begin(o Options, overlays bool) (found *Session, begun bool, err error) {
 	if found, err = s.choose(o, overlays); err != nil || found == nil && !o.Copy && !overlays && !changes.CanCopy && o.Exec == nil && !o.Run {
 		return nil, false, err
 	}
@@ -220,7 +220,7 @@ func (s *Session) markUsed(now time.Time) error {
 // choose returns the existing session that the options choose, nil if there is none.
 // Without an id it is the last used session that works on this machine and with the
 // mounts of this program.
-func (s Store) choose(o Options, overlays bool) (*Session, error) {
+func (s Sessions) choose(o Options, overlays bool) (*Session, error) {
 	if o.ID == New {
 		return nil, nil
 	}
@@ -262,12 +262,12 @@ func (s *Session) writeFile(name string, content any) error {
 }
 
 // Open opens the changes of a session, to list, apply and discard them.
-func (s Store) Open(one *Session) (*changes.Overlays, error) {
+func (s Sessions) Open(one *Session) (*changes.Overlays, error) {
 	return changes.Look(sandbox.Host(one.dir), storeOf(s, one).OverlayMounts())
 }
 
 // storeOf returns the store with the mounts as a session has them.
-func storeOf(s Store, one *Session) Store {
+func storeOf(s Sessions, one *Session) Sessions {
 	if one.Isolated {
 		s.Project = s.Project.Isolated()
 	}
@@ -275,7 +275,7 @@ func storeOf(s Store, one *Session) Store {
 }
 
 // OverlayMounts returns the mounts of the program with mode: overlay.
-func (s Store) OverlayMounts() []changes.Directory {
+func (s Sessions) OverlayMounts() []changes.Directory {
 	var list []changes.Directory
 	for _, m := range s.Project.Mounts {
 		if m.Mode == project.Overlay {

@@ -35,7 +35,7 @@ func (s *Session) taken() map[string][]string {
 
 // HasOnlyTaken reports whether all changes of a session are in commits that the user has
 // taken. It reads the changes only if there are such commits.
-func (s Store) HasOnlyTaken(one *Session) bool {
+func (s Sessions) HasOnlyTaken(one *Session) bool {
 	if len(one.taken()) == 0 {
 		return false
 	}
@@ -45,7 +45,7 @@ func (s Store) HasOnlyTaken(one *Session) bool {
 
 // IsTaken reports whether every change in a review of a session is also in commits that the
 // user has taken. Such a session does not wait for the user.
-func (s Store) IsTaken(one *Session, r *Review) bool {
+func (s Sessions) IsTaken(one *Session, r *Review) bool {
 	taken := one.taken()
 	if len(taken) == 0 || r.Unfit != "" || len(r.Others) > 0 {
 		return false

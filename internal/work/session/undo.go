@@ -9,13 +9,13 @@ import (
 // An Undoer undoes the changes applied last, and the calls of file tools since then.
 type Undoer struct {
 	workspace *Workspace
-	store     *undo.Store
+	store     *undo.History
 	files     *sandbox.Sandbox // all files of the project
 }
 
 // Undoer returns what undoes changes. Store holds the calls of file tools that wrote to
 // files directly.
-func (w *Workspace) Undoer(store *undo.Store, files *sandbox.Sandbox) *Undoer {
+func (w *Workspace) Undoer(store *undo.History, files *sandbox.Sandbox) *Undoer {
 	return &Undoer{w, store, files}
 }
 

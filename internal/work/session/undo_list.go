@@ -25,7 +25,7 @@ type UndoStep struct {
 
 // UndoSteps returns the changes that can be undone, the last one first. Calls holds those
 // that file tools made directly.
-func (s Store) UndoSteps(calls *undo.Store) ([]UndoStep, error) {
+func (s Sessions) UndoSteps(calls *undo.History) ([]UndoStep, error) {
 	Recover(s)
 	applied, err := changes.History(s.pending().dir)
 	if err != nil {
@@ -52,7 +52,7 @@ func (s Store) UndoSteps(calls *undo.Store) ([]UndoStep, error) {
 
 // UndoSession returns the session from which the change was applied that golem undo undoes
 // next, "" if it came from none.
-func (s Store) UndoSession(calls *undo.Store) string {
+func (s Sessions) UndoSession(calls *undo.History) string {
 	steps, err := s.UndoSteps(calls)
 	if err != nil || len(steps) == 0 {
 		return ""
@@ -60,7 +60,7 @@ func (s Store) UndoSession(calls *undo.Store) string {
 	return steps[0].Session
 }
 
-func (s Store) appliedStep(a *changes.AppliedTransaction) UndoStep {
+func (s Sessions) appliedStep(a *changes.AppliedTransaction) UndoStep {
 	u := UndoStep{At: a.At(), Files: []string{}, Problem: a.WhyFinal()}
 	if dir := string(a.Session()); dir != "" {
 		u.Session = filepath.Base(dir)

@@ -8,15 +8,15 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// An UndoRecorder saves what calls are about to change.
-type UndoRecorder struct {
-	Store *undo.Store
+// An UndoSaver saves what calls are about to change.
+type UndoSaver struct {
+	Store *undo.History
 	Files *sandbox.Sandbox // all files of the project
 	Now   func() time.Time
 }
 
 // Save implements tool.Undo.
-func (k UndoRecorder) Save(call, name string, changes []tool.Change) (wait func() error, err error) {
+func (k UndoSaver) Save(call, name string, changes []tool.Change) (wait func() error, err error) {
 	var ops []undo.Op
 	for _, c := range changes {
 		o := undo.Op{Path: c.Path, To: c.To, Becomes: c.Becomes}
@@ -38,4 +38,4 @@ func (k UndoRecorder) Save(call, name string, changes []tool.Change) (wait func(
 }
 
 // RemoveFailed implements tool.Undo.
-func (k UndoRecorder) RemoveFailed(call string) error { return k.Store.RemoveFailed(k.Files, call) }
+func (k UndoSaver) RemoveFailed(call string) error { return k.Store.RemoveFailed(k.Files, call) }

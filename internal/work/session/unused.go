@@ -17,7 +17,7 @@ import (
 // IsUnused reports whether a session holds nothing. It then has no change, no commit, and
 // no change that golem undo would restore. Its homes have only files that a profile puts
 // there.
-func (s Store) IsUnused(one *Session, profile profile.Profile) bool {
+func (s Sessions) IsUnused(one *Session, profile profile.Profile) bool {
 	if one == nil || one.HasCommits() {
 		return false
 	}
@@ -25,7 +25,7 @@ func (s Store) IsUnused(one *Session, profile profile.Profile) bool {
 		s.uncheck(one, profile.Name)
 		return false
 	}
-	l, err := s.Look(one)
+	l, err := s.ListChanges(one)
 	if err != nil {
 		return false
 	}
@@ -36,8 +36,8 @@ func (s Store) IsUnused(one *Session, profile profile.Profile) bool {
 
 // HasWork reports whether a session has changes or commits that were not applied, or
 // cannot be read.
-func (s Store) HasWork(one *Session) bool {
-	l, err := s.Look(one)
+func (s Sessions) HasWork(one *Session) bool {
+	l, err := s.ListChanges(one)
 	if err != nil {
 		return true
 	}
@@ -47,12 +47,12 @@ func (s Store) HasWork(one *Session) bool {
 
 // hasWork reports whether there are changes. The mount may show another directory now than
 // the one with the changes.
-func (l *Look) hasWork() bool {
+func (l *ChangeList) hasWork() bool {
 	return len(l.changes) > 0 || l.unfit != "" || len(l.overlays.OtherTargets()) > 0
 }
 
 // IsBusy reports whether another golem works on the files of a session now.
-func (s Store) IsBusy(one *Session) bool {
+func (s Sessions) IsBusy(one *Session) bool {
 	if !changes.MayBeBusy(sandbox.Host(one.dir)) {
 		return false
 	}
@@ -66,7 +66,7 @@ func (s Store) IsBusy(one *Session) bool {
 
 // Holder returns the golem that works on the files of a session now. ok is false if there
 // is none.
-func (s Store) Holder(one *Session) (h changes.Holder, ok bool) {
+func (s Sessions) Holder(one *Session) (h changes.Holder, ok bool) {
 	if !changes.MayBeBusy(sandbox.Host(one.dir)) {
 		return h, false
 	}
@@ -80,7 +80,7 @@ func (s Store) Holder(one *Session) (h changes.Holder, ok bool) {
 
 // Process returns the process of the golem that works on the files of a session now, as the
 // kernel shows it: 0 if there is none.
-func Process(s Store, one *Session) int {
+func Process(s Sessions, one *Session) int {
 	k, err := s.Open(one)
 	if err != nil {
 		return 0
@@ -91,7 +91,7 @@ func Process(s Store, one *Session) int {
 
 // AwaitCalls waits until no call of another golem works on a session: see
 // changes.AwaitCalls.
-func (s Store) AwaitCalls(ctx context.Context, one *Session, tell func(changes.Holder)) error {
+func (s Sessions) AwaitCalls(ctx context.Context, one *Session, tell func(changes.Holder)) error {
 	k, err := s.Open(one)
 	if err != nil {
 		return err
@@ -107,11 +107,11 @@ func (s Store) AwaitCalls(ctx context.Context, one *Session, tell func(changes.H
 // uncheckedName is the directory with the list.
 const uncheckedName = "unchecked"
 
-func uncheckedFile(s Store, id string) string { return filepath.Join(s.State, uncheckedName, id) }
+func uncheckedFile(s Sessions, id string) string { return filepath.Join(s.State, uncheckedName, id) }
 
 // uncheck adds a session of golem exec to the list. profile is the one that ran in it, if
 // the session is kept only for golem undo. If this fails, the session stays.
-func (s Store) uncheck(one *Session, profile string) {
+func (s Sessions) uncheck(one *Session, profile string) {
 	if one.Command == "" {
 		return
 	}
@@ -126,7 +126,7 @@ func (s Store) uncheck(one *Session, profile string) {
 
 // makeUnchecked makes the list, if there is none. It begins with all sessions, because
 // sessions from another machine come without the list.
-func makeUnchecked(s Store) error {
+func makeUnchecked(s Sessions) error {
 	if exists(uncheckedFile(s, "")) {
 		return nil
 	}
@@ -160,7 +160,7 @@ func makeUnchecked(s Store) error {
 // somebody last looked at it, and that has no changed file: all changes were applied or
 // discarded, or its golem was killed more than an hour ago. profile is the name of the
 // profile that ran in it, "" if golem does not know it.
-func (s Store) EachUnchecked(yield func(one *Session, profile string)) {
+func (s Sessions) EachUnchecked(yield func(one *Session, profile string)) {
 	if makeUnchecked(s) != nil {
 		return
 	}

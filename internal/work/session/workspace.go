@@ -26,7 +26,7 @@ import (
 // changes to mounts with mode: overlay. It also has the directory where changes of
 // commands to other mounts wait for approval.
 type Workspace struct {
-	store      Store
+	store      Sessions
 	pending    pendingChanges
 	Session    *Session          // nil if there is no overlay mount, or none can be mounted; a run and golem exec always have one
 	changes    *changes.Overlays // the changes of the session, nil if there is none
@@ -50,7 +50,7 @@ type Workspace struct {
 // OpenWorkspace opens the workspace of a gate. If no overlay can be mounted, the session
 // works on copies of the mounts with mode: overlay, and a note says what that costs. On a
 // system without copies these mounts are read-only.
-func (s Store) OpenWorkspace(o Options) (*Workspace, error) {
+func (s Sessions) OpenWorkspace(o Options) (*Workspace, error) {
 	w := &Workspace{pending: s.pending(), store: s, isForCall: o.SingleCall, copyLimit: maxImplicitCopy, ports: new(jail.Ports)}
 	if o.Exec != nil {
 		w.ports = &o.Exec.Ports
@@ -114,7 +114,7 @@ func (s Store) OpenWorkspace(o Options) (*Workspace, error) {
 }
 
 // directMounts returns the writable mounts that are in no session.
-func (s Store) directMounts() (names []string) {
+func (s Sessions) directMounts() (names []string) {
 	for _, m := range s.Project.Mounts {
 		if m.Mode != project.Overlay && m.Access() >= sandbox.ReadWrite {
 			names = append(names, sandbox.Shown(m.Target))

@@ -19,9 +19,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Look is what a staged commit is shown as: to a model as text, to a program as JSON,
+// A CommitView is what a staged commit is shown as: to a model as text, to a program as JSON,
 // to a person in colours.
-type Look struct {
+type CommitView struct {
 	CommitID  string        `json:"commitId"`
 	Message   string        `json:"message"`
 	Target    string        `json:"target"`
@@ -95,7 +95,7 @@ type seen struct {
 }
 
 // examine examines a staged commit.
-func (s Set) examine(ctx context.Context, desk *clearance.Desk, c *clearance.StagedCommit) (*Look, error) {
+func (s Set) examine(ctx context.Context, commits *clearance.Commits, c *clearance.StagedCommit) (*CommitView, error) {
 	var scanners *scan.Set
 	if s.Scanners != nil {
 		var err error
@@ -103,7 +103,7 @@ func (s Set) examine(ctx context.Context, desk *clearance.Desk, c *clearance.Sta
 			return nil, &sandbox.Error{Op: "scan", Code: errScan, Hint: "golem cannot start the scanners, and clears nothing without them: " + err.Error()}
 		}
 	}
-	found, err := desk.Look(ctx, c, s.Limits.Ratio, scanners)
+	found, err := commits.Examine(ctx, c, s.Limits.Ratio, scanners)
 	if ctx.Err() != nil { // then the findings are of no use
 		return nil, ctx.Err()
 	}
@@ -111,7 +111,7 @@ func (s Set) examine(ctx context.Context, desk *clearance.Desk, c *clearance.Sta
 		return nil, err
 	}
 	t := s.targetOf(c)
-	l := &Look{CommitID: c.ID, Message: c.Message, Target: c.Target, Branch: c.Branch, CreatedAt: c.CreatedAt, Workers: c.Workers, Session: c.Session,
+	l := &CommitView{CommitID: c.ID, Message: c.Message, Target: c.Target, Branch: c.Branch, CreatedAt: c.CreatedAt, Workers: c.Workers, Session: c.Session,
 		Flags: append([]review.Flag{}, found.Risky()...), Intake: c.Intake, Bytes: found.Bytes, head: s.describe(c)}
 	shown := t.shownNames(c)
 	for i, f := range l.Flags {
@@ -131,9 +131,9 @@ func (s Set) examine(ctx context.Context, desk *clearance.Desk, c *clearance.Sta
 			old: string(was.Old), new: string(was.New), change: f.FileChange})
 	}
 	l.whole = func(ctx context.Context, f seen) (io.ReadCloser, error) {
-		return desk.Content(ctx, c, contents[f.inside])
+		return commits.Content(ctx, c, contents[f.inside])
 	}
-	l.mark = func() error { return desk.MarkShown(c.ID) }
+	l.mark = func() error { return commits.MarkShown(c.ID) }
 	l.addVerdicts(found, shown, scanners)
 	for _, name := range found.Unseen() {
 		l.unseen = append(l.unseen, shown(name))
@@ -161,7 +161,7 @@ func (t Target) shownNames(c *clearance.StagedCommit) func(inside string) string
 }
 
 // addVerdicts adds the results of the scanners.
-func (l *Look) addVerdicts(seen *clearance.Look, shown func(inside string) string, scanners *scan.Set) {
+func (l *CommitView) addVerdicts(seen *clearance.Examination, shown func(inside string) string, scanners *scan.Set) {
 	l.Found = []found{}
 	if scanners == nil {
 		return
@@ -204,7 +204,7 @@ func (l *Look) addVerdicts(seen *clearance.Look, shown func(inside string) strin
 
 // DescribeScanners returns a line for each scanner: whether it found something, and what it did
 // not examine.
-func (l *Look) DescribeScanners() []string {
+func (l *CommitView) DescribeScanners() []string {
 	var list []string
 	for _, line := range l.Scanned {
 		name, state, _ := strings.Cut(line, " ")
@@ -241,7 +241,7 @@ const (
 
 // Show prints the commit for a person, safe for a terminal. It prints a limited part of
 // each file, or everything that was compared, and says how to see the rest.
-func (l *Look) Show(w io.Writer, page visible.Page) error {
+func (l *CommitView) Show(w io.Writer, page visible.Page) error {
 	how := review.How{Page: page, Most: maxLines, More: "golem review " + shortID(l.CommitID) + " --all shows all of it"}
 	if l.all {
 		how.Most = 0
@@ -250,13 +250,13 @@ func (l *Look) Show(w io.Writer, page visible.Page) error {
 }
 
 // ShowAll prints everything, also files that are too large to compare.
-func (l *Look) ShowAll(ctx context.Context, w io.Writer, page visible.Page) error {
+func (l *CommitView) ShowAll(ctx context.Context, w io.Writer, page visible.Page) error {
 	return l.show(w, page, func(f seen) review.How {
 		return review.How{Page: page, Whole: func() (io.ReadCloser, error) { return l.whole(ctx, f) }}
 	})
 }
 
-func (l *Look) show(w io.Writer, page visible.Page, how func(seen) review.How) error {
+func (l *CommitView) show(w io.Writer, page visible.Page, how func(seen) review.How) error {
 	if err := l.ShowSummary(w, page); err != nil {
 		return err
 	}
@@ -273,7 +273,7 @@ func (l *Look) show(w io.Writer, page visible.Page, how func(seen) review.How) e
 
 // MarkPrinted records that the user has seen the commit through Show or, if all is set,
 // through ShowAll. It does nothing if Show skipped something.
-func (l *Look) MarkPrinted(all bool) error {
+func (l *CommitView) MarkPrinted(all bool) error {
 	for _, f := range l.Files {
 		if !all && (f.Cut || strings.Count(f.Diff, "\n") > maxLines) {
 			return nil
@@ -283,7 +283,7 @@ func (l *Look) MarkPrinted(all bool) error {
 }
 
 // ShowSummary prints the commit, the flags, and the change of each file.
-func (l *Look) ShowSummary(w io.Writer, page visible.Page) error {
+func (l *CommitView) ShowSummary(w io.Writer, page visible.Page) error {
 	b := bufio.NewWriter(w)
 	line := func(format string, args ...any) { page.Line(b, fmt.Sprintf(format, args...)) } // b keeps the error
 	rows := func(mark string, lines []string) {
@@ -324,7 +324,7 @@ func limitLines(lines []string) []string {
 
 // restOfMessage returns the lines of the message after the first, safe for a terminal. They are
 // pushed too, and services act on some of them: co-authors, issues to close, CI to skip.
-func (l *Look) restOfMessage() []string {
+func (l *CommitView) restOfMessage() []string {
 	_, rest, _ := strings.Cut(strings.TrimSpace(l.Message), "\n")
 	var lines []string
 	for line := range strings.SplitSeq(rest, "\n") {
@@ -337,7 +337,7 @@ func (l *Look) restOfMessage() []string {
 
 // describeFindings returns the findings that hold nothing back, one line for each file and scanner.
 // It skips the kind of a binary file, which is in a flag.
-func (l *Look) describeFindings() []string {
+func (l *CommitView) describeFindings() []string {
 	binary := make(map[string]bool)
 	for _, f := range l.Files {
 		binary[f.Path] = f.Binary
@@ -358,10 +358,10 @@ func (l *Look) describeFindings() []string {
 }
 
 // HasUnseen reports whether the push needs the user's word that some of it was not shown.
-func (l *Look) HasUnseen() bool { return len(l.unseen) > 0 || len(l.Files) > maxAsked }
+func (l *CommitView) HasUnseen() bool { return len(l.unseen) > 0 || len(l.Files) > maxAsked }
 
 // Held returns the names that scanners hold back.
-func (l *Look) Held() []string { return l.held }
+func (l *CommitView) Held() []string { return l.held }
 
 // DiffArgs are the arguments of git_diff.
 type DiffArgs struct {
@@ -380,25 +380,25 @@ func (s Set) diff() tool.Tool {
 	t := newReadTool(op, "Show the changes of a staged commit, read from the objects that would be pushed. Risky changes come first. "+
 		"If nothing is staged, or with unstaged, show how the files differ from the branch.")
 	return tool.New(t, func(ctx context.Context, names tool.Names, a DiffArgs) (tool.Plan, error) {
-		desk, err := s.openDesk(ctx, op)
+		commits, err := s.openCommits(ctx, op)
 		if err != nil {
 			return tool.Plan{}, err
 		}
-		if waiting, err := desk.List(); a.Unstaged || a.Path != "" || a.CommitID == "" && err == nil && len(waiting) == 0 {
+		if waiting, err := commits.List(); a.Unstaged || a.Path != "" || a.CommitID == "" && err == nil && len(waiting) == 0 {
 			return s.planUnstaged(names, a)
 		}
 		var c *clearance.StagedCommit
 		if a.CommitID != "" {
-			c, err = s.findByID(op, desk, names, a.CommitID)
+			c, err = s.findByID(op, commits, names, a.CommitID)
 		} else {
-			c, err = s.findOnly(op, desk, "", "", func(c *clearance.StagedCommit) bool { return len(s.effectsOfClosed(names, c)) == 0 })
+			c, err = s.findOnly(op, commits, "", "", func(c *clearance.StagedCommit) bool { return len(s.effectsOfClosed(names, c)) == 0 })
 		}
 		if err != nil { // the error may list the waiting commits
 			told, _ := s.planListing(ctx, op, names, nil)
 			return told, err
 		}
 		plan := tool.NewReadPlan(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
-			l, err := s.examine(ctx, desk, c)
+			l, err := s.examine(ctx, commits, c)
 			if err != nil {
 				return tool.Result{}, err
 			}
@@ -421,7 +421,7 @@ const (
 
 // warnings returns what to look at first before a push, and how many more warnings there
 // are.
-func (l *Look) warnings() (list []string, more int) {
+func (l *CommitView) warnings() (list []string, more int) {
 	for _, f := range l.Found {
 		if f.Hold {
 			list = append(list, "overridden: "+f.String())
@@ -463,7 +463,7 @@ func listRisky(flags []review.Flag) (list []string, more int) {
 
 // changesToShow returns the changes to show before a push. It returns an error if something
 // cannot be shown and the user has not accepted that.
-func (l *Look) changesToShow(a PushArgs) ([]tool.Change, error) {
+func (l *CommitView) changesToShow(a PushArgs) ([]tool.Change, error) {
 	unseen := len(l.unseen)
 	if len(l.Files) > maxAsked {
 		unseen = max(unseen, len(l.Files)-maxAsked)
@@ -505,14 +505,14 @@ func (l *Look) changesToShow(a PushArgs) ([]tool.Change, error) {
 }
 
 // Changes returns the files as a request to push has them.
-func (l *Look) Changes() []tool.Change {
+func (l *CommitView) Changes() []tool.Change {
 	list, _ := l.changesToShow(PushArgs{Unseen: true}) // the only error is about unseen files
 	return list
 }
 
 // Findings returns the findings of the scanners as lines: those that hold a file back, and the
 // others.
-func (l *Look) Findings() (held, told []string) {
+func (l *CommitView) Findings() (held, told []string) {
 	for _, f := range l.Found {
 		if f.Hold {
 			held = append(held, f.String())
@@ -523,7 +523,7 @@ func (l *Look) Findings() (held, told []string) {
 
 // checkOverrides returns an error unless the user overrides everything that scanners hold
 // back, each with a reason.
-func (l *Look) checkOverrides(list []string) error {
+func (l *CommitView) checkOverrides(list []string) error {
 	given, err := tool.ParseOverrides("git_push", list, func(name string) bool { return slices.Contains(l.held, name) })
 	if err != nil {
 		return err

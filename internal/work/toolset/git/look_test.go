@@ -13,7 +13,7 @@ import (
 // TestMessageIsShown checks that all of a message is shown before a push, safe for a
 // terminal.
 func TestMessageIsShown(t *testing.T) {
-	l := &Look{head: "head", Message: "Fix a word\n\nCloses #1\n\x1b[2Kand more\n"}
+	l := &CommitView{head: "head", Message: "Fix a word\n\nCloses #1\n\x1b[2Kand more\n"}
 	var out strings.Builder
 	if err := l.ShowSummary(&out, visible.Page{}); err != nil {
 		t.Fatal(err)
@@ -29,7 +29,7 @@ func TestMessageIsShown(t *testing.T) {
 
 // TestNoFlagHides checks that many flags of one kind do not hide those of another.
 func TestNoFlagHides(t *testing.T) {
-	l := &Look{}
+	l := &CommitView{}
 	for i := range 300 {
 		l.Flags = append(l.Flags, review.Flag{Kind: review.Bidi, Path: fmt.Sprintf("/%d", i), Text: "x"},
 			review.Flag{Kind: review.Becomes, Path: fmt.Sprintf("/%d/package.json", i), Text: "installs; " + fmt.Sprint(i)})

@@ -43,7 +43,7 @@ func (s Set) pull() tool.Tool {
 // planPull plans a pull.
 func (s Set) planPull(ctx context.Context, names tool.Names, a pullArgs) (tool.Plan, error) {
 	const op = "git_pull"
-	desk, err := s.openDesk(ctx, op)
+	commits, err := s.openCommits(ctx, op)
 	if err != nil {
 		return tool.Plan{}, err
 	}
@@ -85,7 +85,7 @@ func (s Set) planPull(ctx context.Context, names tool.Names, a pullArgs) (tool.P
 	}
 	plan := tool.NewChangePlan(func(ctx context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
 		p := &puller{target: target, files: files, names: names}
-		return p.prepare(ctx, desk, a.Branch, inside)
+		return p.prepare(ctx, commits, a.Branch, inside)
 	}, effects...)
 	plan.Args, plan.NetworkToPrepare = a, target.Address != ""
 	return plan, nil
@@ -118,8 +118,8 @@ type pulled struct {
 }
 
 // prepare works out the changes of the tree.
-func (p *puller) prepare(ctx context.Context, desk *clearance.Desk, branch string, inside []string) (tool.Preparation, error) {
-	pull, err := desk.Pull(ctx, p.target.Name, branch, inside)
+func (p *puller) prepare(ctx context.Context, commits *clearance.Commits, branch string, inside []string) (tool.Preparation, error) {
+	pull, err := commits.Pull(ctx, p.target.Name, branch, inside)
 	if err != nil {
 		return tool.Preparation{}, err
 	}
@@ -261,7 +261,7 @@ func (s Set) branches() tool.Tool {
 	t := newReadTool(op, "List the branches of a repository.")
 	t.UsesNetwork = true
 	return tool.New(t, func(ctx context.Context, _ tool.Names, a branchArgs) (tool.Plan, error) {
-		desk, err := s.openDesk(ctx, op)
+		commits, err := s.openCommits(ctx, op)
 		if err != nil {
 			return tool.Plan{}, err
 		}
@@ -270,7 +270,7 @@ func (s Set) branches() tool.Tool {
 			return tool.Plan{}, err
 		}
 		return tool.NewReadPlan(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
-			all, err := desk.Branches(ctx, target.Name)
+			all, err := commits.Branches(ctx, target.Name)
 			if err != nil {
 				return tool.Result{}, err
 			}

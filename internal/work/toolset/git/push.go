@@ -41,23 +41,23 @@ func (s Set) push() tool.Tool {
 			return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "commit and commitId are two names for one argument; write one of them"}
 		}
 		a.CommitID = cmp.Or(a.CommitID, a.Commit)
-		desk, err := s.openDesk(ctx, op)
+		commits, err := s.openCommits(ctx, op)
 		if err != nil {
 			return tool.Plan{}, err
 		}
-		c, err := s.findCommit(desk, a)
+		c, err := s.findCommit(commits, a)
 		if err != nil {
 			return tool.Plan{}, err
 		}
 		prepare := func(ctx context.Context, _ *sandbox.Sandbox) (tool.Preparation, error) {
-			if err := desk.Ready(ctx, c); err != nil {
+			if err := commits.Ready(ctx, c); err != nil {
 				return tool.Preparation{}, s.targetOf(c).hidePath(err)
 			}
-			hooks, err := desk.Hooks(ctx, c)
+			hooks, err := commits.Hooks(ctx, c)
 			if err != nil {
 				return tool.Preparation{}, err
 			}
-			l, err := s.examine(ctx, desk, c)
+			l, err := s.examine(ctx, commits, c)
 			if err != nil {
 				return tool.Preparation{}, err
 			}
@@ -69,13 +69,13 @@ func (s Set) push() tool.Tool {
 				return tool.Preparation{}, err
 			}
 			run := func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
-				shown, err := desk.WasShown(c.ID)
+				shown, err := commits.WasShown(c.ID)
 				if err != nil {
 					return tool.Result{}, err
 				}
-				done, err := desk.Push(ctx, c.ID, c.Branch)
+				done, err := commits.Push(ctx, c.ID, c.Branch)
 				if errors.Is(err, sandbox.ErrConflict) && s.targetOf(c).isRemote() {
-					err = s.restageMoved(ctx, desk, c, err)
+					err = s.restageMoved(ctx, commits, c, err)
 				}
 				if err != nil {
 					return tool.Result{}, s.targetOf(c).hidePath(err)
@@ -121,12 +121,12 @@ func (t Target) hidePath(err error) error {
 
 // restageMoved stages a commit again if its branch has moved, and returns the error that says
 // so. The reviewed commit cannot be pushed, and the new one was not reviewed.
-func (s Set) restageMoved(ctx context.Context, desk *clearance.Desk, c *clearance.StagedCommit, conflict error) error {
+func (s Set) restageMoved(ctx context.Context, commits *clearance.Commits, c *clearance.StagedCommit, conflict error) error {
 	r, err := s.Request(ctx)
 	if err != nil {
 		return err
 	}
-	again, err := desk.Again(ctx, c.ID, r)
+	again, err := commits.Again(ctx, c.ID, r)
 	switch {
 	case errors.Is(err, clearance.ErrUnmoved):
 		return conflict // the conflict has another reason
@@ -144,7 +144,7 @@ func (s Set) restageMoved(ctx context.Context, desk *clearance.Desk, c *clearanc
 
 // findCommit returns the staged commit that the arguments name, or the only one for the
 // target.
-func (s Set) findCommit(desk *clearance.Desk, a PushArgs) (*clearance.StagedCommit, error) {
+func (s Set) findCommit(commits *clearance.Commits, a PushArgs) (*clearance.StagedCommit, error) {
 	const op = "git_push"
 	if err := checkBranch(op, a.Branch); err != nil {
 		return nil, err
@@ -160,9 +160,9 @@ func (s Set) findCommit(desk *clearance.Desk, a PushArgs) (*clearance.StagedComm
 	var c *clearance.StagedCommit
 	var err error
 	if a.CommitID != "" {
-		c, err = desk.Get(a.CommitID)
+		c, err = commits.Get(a.CommitID)
 	} else {
-		c, err = s.findOnly(op, desk, target, a.Branch, nil)
+		c, err = s.findOnly(op, commits, target, a.Branch, nil)
 	}
 	if err != nil {
 		return nil, err
@@ -178,8 +178,8 @@ func (s Set) findCommit(desk *clearance.Desk, a PushArgs) (*clearance.StagedComm
 
 // findOnly returns the only waiting commit for a target, "" for any. The function fits can
 // exclude commits, and nil excludes none. If several remain, the branch decides.
-func (s Set) findOnly(op string, desk *clearance.Desk, target, branch string, fits func(*clearance.StagedCommit) bool) (*clearance.StagedCommit, error) {
-	list, err := desk.List()
+func (s Set) findOnly(op string, commits *clearance.Commits, target, branch string, fits func(*clearance.StagedCommit) bool) (*clearance.StagedCommit, error) {
+	list, err := commits.List()
 	if err != nil {
 		return nil, err
 	}

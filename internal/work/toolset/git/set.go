@@ -18,7 +18,7 @@ import (
 
 // A Set holds the tools and what they work on. A zero Set can only list its tools.
 type Set struct {
-	Desk    func(context.Context) (*clearance.Desk, error)
+	Commits func(context.Context) (*clearance.Commits, error)
 	Targets []Target
 	Default string // the default target, "" for origin or the only one
 	Limits  Limits
@@ -65,13 +65,13 @@ func newReadTool(name, description string) tool.Tool {
 	return t
 }
 
-// openDesk opens the desk.
-func (s Set) openDesk(ctx context.Context, op string) (*clearance.Desk, error) {
-	if s.Desk == nil || len(s.Targets) == 0 {
+// openCommits opens the staged commits.
+func (s Set) openCommits(ctx context.Context, op string) (*clearance.Commits, error) {
+	if s.Commits == nil || len(s.Targets) == 0 {
 		return nil, &sandbox.Error{Op: op, Code: sandbox.ErrNotFound,
 			Hint: "the project file names no repository for results; the user can add one with golem config edit: clearance: {targets: {origin: {type: local, path: .}}}"}
 	}
-	return s.Desk(ctx)
+	return s.Commits(ctx)
 }
 
 // findTarget returns the target of a name, or the default for "".

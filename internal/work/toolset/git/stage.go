@@ -41,12 +41,12 @@ func (s Set) stage() tool.Tool {
 // planStage plans to stage files.
 func (s Set) planStage(ctx context.Context, names tool.Names, a stageArgs) (tool.Plan, error) {
 	const op = "git_stage"
-	desk, err := s.openDesk(ctx, op)
+	commits, err := s.openCommits(ctx, op)
 	if err != nil {
 		return tool.Plan{}, err
 	}
 	if a.Again != "" {
-		return s.planAgain(desk, names, a)
+		return s.planAgain(commits, names, a)
 	}
 	var missing []string
 	if len(a.Files) == 0 {
@@ -118,11 +118,11 @@ func ignoreEffects(names tool.Names, top, at string) (effects []policy.Effect) {
 }
 
 // planAgain plans to stage a commit once more.
-func (s Set) planAgain(desk *clearance.Desk, names tool.Names, a stageArgs) (tool.Plan, error) {
+func (s Set) planAgain(commits *clearance.Commits, names tool.Names, a stageArgs) (tool.Plan, error) {
 	if len(a.Files) > 0 || a.Message+a.Target+a.Branch != "" {
 		return tool.Plan{}, &sandbox.Error{Op: "git_stage", Code: "invalid_args", Hint: "again: use it without other arguments; it takes the files and the message of the commit"}
 	}
-	c, err := s.findByID("git_stage", desk, names, a.Again)
+	c, err := s.findByID("git_stage", commits, names, a.Again)
 	if err != nil {
 		return tool.Plan{}, err
 	}
@@ -131,7 +131,7 @@ func (s Set) planAgain(desk *clearance.Desk, names tool.Names, a stageArgs) (too
 		if err != nil {
 			return tool.Result{}, err
 		}
-		again, err := desk.Again(ctx, c.ID, r)
+		again, err := commits.Again(ctx, c.ID, r)
 		if err != nil {
 			return tool.Result{}, err
 		}
@@ -143,13 +143,13 @@ func (s Set) planAgain(desk *clearance.Desk, names tool.Names, a stageArgs) (too
 
 // commit creates the commit.
 func (s Set) commit(ctx context.Context, target Target, files *sandbox.Sandbox, a stageArgs) (tool.Result, error) {
-	desk, err := s.openDesk(ctx, "git_stage")
+	commits, err := s.openCommits(ctx, "git_stage")
 	if err != nil {
 		return tool.Result{}, err
 	}
 	g := gatherer{Set: s, target: target, files: files, found: make(map[string]git.File), links: make(map[string]uint64)}
-	g.onBranch = func(inside string) ([]string, error) { return desk.Names(ctx, target.Name, a.Branch, inside) }
-	if g.had, err = desk.Had(target.Name); err != nil {
+	g.onBranch = func(inside string) ([]string, error) { return commits.Names(ctx, target.Name, a.Branch, inside) }
+	if g.had, err = commits.Had(target.Name); err != nil {
 		return tool.Result{}, err
 	}
 	for _, name := range a.Files {
@@ -171,11 +171,11 @@ func (s Set) commit(ctx context.Context, target Target, files *sandbox.Sandbox, 
 		r.Files = append(r.Files, f)
 	}
 	slices.SortFunc(r.Files, func(a, b git.File) int { return strings.Compare(a.Path, b.Path) })
-	c, err := desk.Stage(ctx, r)
+	c, err := commits.Stage(ctx, r)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	waiting, err := desk.List()
+	waiting, err := commits.List()
 	if err != nil {
 		return tool.Result{}, err
 	}

@@ -70,8 +70,8 @@ func (s Set) names(c *clearance.StagedCommit) []string {
 
 // findByID returns the commit of an ID. For a caller who may not read all of its files, the
 // commit does not exist. Its error does not list other IDs.
-func (s Set) findByID(op string, desk *clearance.Desk, names tool.Names, id string) (*clearance.StagedCommit, error) {
-	c, err := desk.Get(id)
+func (s Set) findByID(op string, commits *clearance.Commits, names tool.Names, id string) (*clearance.StagedCommit, error) {
+	c, err := commits.Get(id)
 	if err == nil && !names.AnyHidden(s.names(c)...) {
 		return c, nil
 	}
@@ -83,11 +83,11 @@ func (s Set) findByID(op string, desk *clearance.Desk, names tool.Names, id stri
 
 // listReadable returns the waiting commits that the caller may read.
 func (s Set) listReadable(ctx context.Context, op string, names tool.Names) ([]waiting, string, error) {
-	desk, err := s.openDesk(ctx, op)
+	commits, err := s.openCommits(ctx, op)
 	if err != nil {
 		return nil, "", err
 	}
-	list, err := desk.List()
+	list, err := commits.List()
 	if err != nil {
 		return nil, "", err
 	}
@@ -113,11 +113,11 @@ func (s Set) listReadable(ctx context.Context, op string, names tool.Names) ([]w
 // planListing returns a plan that reveals the waiting commits.
 func (s Set) planListing(ctx context.Context, op string, names tool.Names, run tool.Run) (tool.Plan, error) {
 	plan := tool.NewReadPlan(run)
-	desk, err := s.openDesk(ctx, op)
+	commits, err := s.openCommits(ctx, op)
 	if err != nil {
 		return plan, nil // the run reports the error
 	}
-	list, err := desk.List()
+	list, err := commits.List()
 	for _, c := range list {
 		if len(s.effectsOfClosed(names, c)) > 0 {
 			continue // it is not listed
@@ -189,20 +189,20 @@ func (s Set) discard() tool.Tool {
 	t := newTool(op, "Discard a staged commit without pushing it. The files stay as they are.")
 	t.ChangesState = true
 	return tool.New(t, func(ctx context.Context, names tool.Names, a DiscardArgs) (tool.Plan, error) {
-		desk, err := s.openDesk(ctx, op)
+		commits, err := s.openCommits(ctx, op)
 		if err != nil {
 			return tool.Plan{}, err
 		}
 		if a.CommitID == "" {
 			return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "commitId: name the commit to discard; git_list_staged lists them"}
 		}
-		c, err := s.findByID(op, desk, names, a.CommitID)
+		c, err := s.findByID(op, commits, names, a.CommitID)
 		if err != nil {
 			return tool.Plan{}, err
 		}
 		run := func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
 			r := tool.Result{Text: "discarded " + shortID(c.ID), Data: map[string]any{"discarded": c.ID}, Record: "discarded " + shortID(c.ID)}
-			err := desk.Discard(ctx, c.ID)
+			err := commits.Discard(ctx, c.ID)
 			var known *sandbox.Error
 			if errors.As(err, &known) && known.Code == clearance.ErrUncertain {
 				r.Notes, err = []string{known.Hint}, nil

@@ -105,7 +105,7 @@ func (s Set) planUnstaged(names tool.Names, a DiffArgs) (tool.Plan, error) {
 }
 
 // unstaged compares the tree with the branch of a target. It opens no repository of the
-// tree: it reads the files through the sandbox, and the branch through the desk. If the
+// tree: it reads the files through the sandbox, and the branch through git. If the
 // tree cannot be compared, a note says why.
 func (s Set) unstaged(ctx context.Context, target Target, files *sandbox.Sandbox, c comparison) *Unstaged {
 	u := &Unstaged{Target: target.Name, Files: []unstagedFile{}}
@@ -128,11 +128,11 @@ func (s Set) unstaged(ctx context.Context, target Target, files *sandbox.Sandbox
 }
 
 func (s Set) compare(ctx context.Context, target Target, files *sandbox.Sandbox, c comparison, u *Unstaged) error {
-	desk, err := s.openDesk(ctx, "git_status")
+	commits, err := s.openCommits(ctx, "git_status")
 	if err != nil {
 		return err
 	}
-	branch, err := clearance.OpenBranchFiles(ctx, desk, target.Name)
+	branch, err := clearance.OpenBranchFiles(ctx, commits, target.Name)
 	if err != nil {
 		return err
 	}
@@ -140,11 +140,11 @@ func (s Set) compare(ctx context.Context, target Target, files *sandbox.Sandbox,
 		u.notes = append(u.notes, "not compared with "+sandbox.Shown(target.Name)+": nothing of "+sandbox.Shown(branch.Name)+" was pulled yet; git_pull pulls it")
 		return nil
 	}
-	g, err := s.gather(ctx, desk, target, files, branch, c)
+	g, err := s.gather(ctx, commits, target, files, branch, c)
 	if err != nil {
 		return err
 	}
-	staged, err := stagedContents(desk, target.Name)
+	staged, err := stagedContents(commits, target.Name)
 	if err != nil {
 		return err
 	}
@@ -184,7 +184,7 @@ func (s Set) compare(ctx context.Context, target Target, files *sandbox.Sandbox,
 }
 
 // gather lists the files of the tree, and those that the branch has and the tree not.
-func (s Set) gather(ctx context.Context, desk *clearance.Desk, target Target, files *sandbox.Sandbox, branch *clearance.BranchFiles, c comparison) (*gatherer, error) {
+func (s Set) gather(ctx context.Context, commits *clearance.Commits, target Target, files *sandbox.Sandbox, branch *clearance.BranchFiles, c comparison) (*gatherer, error) {
 	s.Limits = Limits{} // they are for staging
 	g := &gatherer{Set: s, target: target, files: files, skip: c.skip, found: make(map[string]git.File), links: make(map[string]uint64)}
 	g.onBranch = func(inside string) (list []string, err error) {
@@ -196,7 +196,7 @@ func (s Set) gather(ctx context.Context, desk *clearance.Desk, target Target, fi
 		return list, nil
 	}
 	var err error
-	if g.had, err = desk.Had(target.Name); err != nil {
+	if g.had, err = commits.Had(target.Name); err != nil {
 		return nil, err
 	}
 	if c.skip != nil && c.skip(c.at) {
@@ -211,8 +211,8 @@ func (s Set) gather(ctx context.Context, desk *clearance.Desk, target Target, fi
 
 // stagedContents returns the contents that waiting commits for a target have, by path in
 // the repository.
-func stagedContents(desk *clearance.Desk, target string) (map[string][]git.Hash, error) {
-	waiting, err := desk.List()
+func stagedContents(commits *clearance.Commits, target string) (map[string][]git.Hash, error) {
+	waiting, err := commits.List()
 	if err != nil {
 		return nil, err
 	}

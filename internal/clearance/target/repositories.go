@@ -13,9 +13,9 @@ import (
 	"github.com/golem-forge/golem/internal/work/worker"
 )
 
-// A Desk opens the clearance desk of a program when it is first needed: most calls do not
-// need it. It is closed after use.
-type Desk struct {
+// Repositories opens the staged commits of a program when they are first needed: most calls do
+// not need them. It is closed after use.
+type Repositories struct {
 	Targets Targets
 	Env     Env
 	State   string            // the program's state directory
@@ -25,18 +25,18 @@ type Desk struct {
 	Session string            // the session that holds the files, "" for none
 	Scan    scanners.Options
 
-	mu    sync.Mutex
-	desk  *clearance.Desk
-	store *git.Store
-	scan  *scanners.Set
+	mu      sync.Mutex
+	commits *clearance.Commits
+	store   *git.ObjectStore
+	scan    *scanners.Set
 }
 
-// Open opens the clearance desk.
-func (d *Desk) Open(ctx context.Context) (*clearance.Desk, error) {
+// Open opens the staged commits.
+func (d *Repositories) Open(ctx context.Context) (*clearance.Commits, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.desk != nil {
-		return d.desk, nil
+	if d.commits != nil {
+		return d.commits, nil
 	}
 	store, err := d.Env.OpenGit(ctx, d.State)
 	if err != nil {
@@ -50,16 +50,16 @@ func (d *Desk) Open(ctx context.Context) (*clearance.Desk, error) {
 	for _, t := range d.Targets.List() {
 		targets = append(targets, clearance.Target{Off: off, Name: t.Name, Type: t.Type, Path: t.Path, URL: t.URL, Repo: t.Repo, Branch: t.Branch, Hooks: t.Hooks, Web: d.Web})
 	}
-	desk, err := clearance.Open(d.Folder, store, targets, d.Env.credentials(d.Worker))
+	commits, err := clearance.Open(d.Folder, store, targets, d.Env.credentials(d.Worker))
 	if err != nil {
 		return nil, err
 	}
-	d.desk, d.store = desk.In(d.Session), store
-	return d.desk, nil
+	d.commits, d.store = commits.In(d.Session), store
+	return d.commits, nil
 }
 
 // Persons returns the author and the committer of a commit.
-func (d *Desk) Persons(ctx context.Context) (author, committer git.Person, err error) {
+func (d *Repositories) Persons(ctx context.Context) (author, committer git.Person, err error) {
 	if _, err := d.Open(ctx); err != nil {
 		return author, committer, err
 	}
@@ -68,7 +68,7 @@ func (d *Desk) Persons(ctx context.Context) (author, committer git.Person, err e
 }
 
 // Scanners opens the scanners of results.
-func (d *Desk) Scanners() (*scan.Set, error) {
+func (d *Repositories) Scanners() (*scan.Set, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.scan == nil {
@@ -82,7 +82,7 @@ func (d *Desk) Scanners() (*scan.Set, error) {
 }
 
 // Close stores the verdicts of the scanners.
-func (d *Desk) Close() error {
+func (d *Repositories) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.scan == nil {

@@ -11,19 +11,21 @@ import (
 	"sync"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
+	"github.com/golem-forge/golem/sandbox"
 	"golang.org/x/sys/unix"
 )
 
-// A Session runs commands with one policy. Many goroutines may use it: each command has
+// A Jail runs commands with one policy. Many goroutines may use it: each command has
 // its own cell while it runs.
-type Session struct {
+type Jail struct {
 	policy Policy
 	now    func() time.Time
 	level  Level
 	plan   plan
 	holder *Helper
-	shared bool // several sessions share the holder
+	shared bool // several jails share the holder
 	groups *groups
 
 	supervisor *supervisor // the network of commands at the level landlock, nil for none
@@ -35,6 +37,70 @@ type Session struct {
 	next    map[*wire]Record // the record for the next command of each cell
 	records int              // the number of records so far
 	ended   bool
+}
+
+// Start starts a jail at the best level that this machine provides. The caller must
+// close it. If the policy requires a better level, the error is ErrNoSandbox.
+func Start(p Policy, now func() time.Time) (*Jail, error) {
+	for _, m := range p.Mounts {
+		if !utf8.ValidString(string(m.Source)) {
+			return nil, &sandbox.Error{Op: "jail", Path: m.Target, Code: sandbox.ErrInvalid, Hint: "the name of its directory on the host is not valid UTF-8, so commands cannot see it: rename it"}
+		}
+	}
+	if err := checkPrivate(p.Private); err != nil {
+		return nil, err
+	}
+	for _, name := range p.Etc {
+		if err := CheckEtc(name); err != nil {
+			return nil, err
+		}
+	}
+	needs, out := "require_os_sandbox or --jail requires the level "+p.Least.String(), "run golem doctor to see what is missing"
+	if p.Recorder != nil {
+		needs, out = "the command writes to an overlay of your directory, which requires the level namespaces", out+", and try again"
+	}
+	if p.Overlays != nil && p.Overlays.Mounted() {
+		p.Least = Namespaces
+		needs, out = "the session works on an overlay, which requires the level namespaces", "run golem doctor to see what is missing, or work on a copy with --session new --copy"
+	}
+	if p.Network {
+		p.Egress = nil
+	}
+	if err := p.prepare(Namespaces); err != nil {
+		return nil, err
+	}
+	s, err := startNamespaces(p, now)
+	if err == nil {
+		return s, nil
+	}
+	var own *sandbox.Error
+	if p.Egress != nil && errors.As(err, &own) { // an error of the jail, not of the machine
+		return nil, own
+	}
+	if p.Least > Landlock {
+		return nil, noSandbox(needs+", and this machine cannot provide it ("+inLine(err)+")", out)
+	}
+	s, bare := startBare(p, now)
+	if bare != nil {
+		if errors.As(bare, &own) {
+			return nil, own
+		}
+		if errors.Is(bare, errWithin) {
+			out = "give both directories the same rules, or run golem doctor to see what the level namespaces lacks"
+		}
+		return nil, noSandbox("this machine cannot provide the level namespaces ("+inLine(err)+"), and the level landlock is not enough: "+inLine(bare), out)
+	}
+	return s, nil
+}
+
+// noSandbox returns the error for a machine that lacks the level that commands need.
+func noSandbox(why, out string) error {
+	return &sandbox.Error{Op: "jail", Code: ErrNoSandbox, Hint: "golem ran no command: " + why + "; " + out}
+}
+
+// inLine returns the text of an error in one line, without the prefix of this package.
+func inLine(err error) string {
+	return strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "jail: ")), " ")
 }
 
 // launched starts a holder, either directly or through a launcher. The launcher ends
@@ -77,8 +143,8 @@ func isSmall() bool {
 	return err == nil && n == 2 && resident*int64(os.Getpagesize()) <= most
 }
 
-func newSession(p Policy, now func() time.Time, holder *Helper) *Session {
-	s := &Session{policy: p, now: now, level: Namespaces, plan: compile(p, os.Geteuid(), os.Getegid()), holder: holder,
+func newJail(p Policy, now func() time.Time, holder *Helper) *Jail {
+	s := &Jail{policy: p, now: now, level: Namespaces, plan: compile(p, os.Geteuid(), os.Getegid()), holder: holder,
 		groups: newGroups(), next: make(map[*wire]Record), cells: make(map[*wire]bool)}
 	s.plan.Layered = p.Recorder != nil || p.Overlays != nil && p.Overlays.Mounted()
 	if p.Overlays != nil {
@@ -87,10 +153,10 @@ func newSession(p Policy, now func() time.Time, holder *Helper) *Session {
 	return s
 }
 
-// startOn starts a session whose cells come from an existing holder. It starts the first
+// startOn starts a jail whose cells come from an existing holder. It starts the first
 // cell at once.
-func startOn(holder *Helper, p Policy, now func() time.Time) (*Session, error) {
-	s := newSession(p, now, holder)
+func startOn(holder *Helper, p Policy, now func() time.Time) (*Jail, error) {
+	s := newJail(p, now, holder)
 	s.shared = true
 	s.plan.Apart = holder.network && !p.Network && p.Egress == nil
 	if err := holder.openEgress(p); err != nil {
@@ -106,8 +172,8 @@ func startOn(holder *Helper, p Policy, now func() time.Time) (*Session, error) {
 	return s, nil
 }
 
-// startNamespaces starts a session with a cell at the level namespaces.
-func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
+// startNamespaces starts a jail with a cell at the level namespaces.
+func startNamespaces(p Policy, now func() time.Time) (*Jail, error) {
 	if holder := p.helper(); holder != nil {
 		if p.Network && !holder.network {
 			return nil, errors.New("jail: the session's overlays were opened without the network")
@@ -118,7 +184,7 @@ func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := newSession(p, now, holder)
+	s := newJail(p, now, holder)
 	if p.Egress != nil { // its network is made before the first cell
 		return s.startWithEgress(wait)
 	}
@@ -139,8 +205,8 @@ func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
 	return s, nil
 }
 
-// startWithEgress starts a session whose network leads to golem, when its holder reports.
-func (s *Session) startWithEgress(wait func()) (*Session, error) {
+// startWithEgress starts a jail whose network leads to golem, when its holder reports.
+func (s *Jail) startWithEgress(wait func()) (*Jail, error) {
 	err := awaitReport(s.holder.wire)
 	wait()
 	if err == nil {
@@ -179,8 +245,8 @@ func receiveReport(w *wire) (files []int, err error) {
 	return files, nil
 }
 
-// Close ends the session with all its cells and commands.
-func (s *Session) Close() error {
+// Close ends the jail with all its cells and commands.
+func (s *Jail) Close() error {
 	s.mu.Lock()
 	idle, cells, next := s.idle, s.cells, s.next
 	s.ended, s.idle, s.next = true, nil, nil
@@ -208,7 +274,7 @@ func (s *Session) Close() error {
 }
 
 // waiting returns an idle cell, or nil if there is none.
-func (s *Session) waiting() (*wire, error) {
+func (s *Jail) waiting() (*wire, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
@@ -224,7 +290,7 @@ func (s *Session) waiting() (*wire, error) {
 }
 
 // cell returns an idle cell, or a new one.
-func (s *Session) cell() (*wire, error) {
+func (s *Jail) cell() (*wire, error) {
 	if c, err := s.waiting(); c != nil || err != nil {
 		return c, err
 	}
@@ -234,7 +300,7 @@ func (s *Session) cell() (*wire, error) {
 
 // readyCell returns a new cell with a plan when it is ready, and the files that it gives.
 // The error is ErrNotBegun if the holder was killed.
-func (s *Session) readyCell(p plan) (c *wire, files []int, err error) {
+func (s *Jail) readyCell(p plan) (c *wire, files []int, err error) {
 	c, err = s.newCell(p)
 	if err == nil {
 		files, err = receiveReport(c)
@@ -259,7 +325,7 @@ func (s *Session) readyCell(p plan) (c *wire, files []int, err error) {
 
 // newCell asks the holder for a cell with a plan. The cell sends a report when it is
 // ready.
-func (s *Session) newCell(p plan) (*wire, error) {
+func (s *Jail) newCell(p plan) (*wire, error) {
 	near, far, err := newWires()
 	if err != nil {
 		return nil, err
@@ -286,9 +352,9 @@ func (s *Session) newCell(p plan) (*wire, error) {
 	return near, err
 }
 
-// networkName returns the name of the network of the session's commands, which is not the
+// networkName returns the name of the network of the jail's commands, which is not the
 // host's, and whether the holder's own network may be the one.
-func (s *Session) networkName() (name string, isolated bool) {
+func (s *Jail) networkName() (name string, isolated bool) {
 	if s.policy.Egress != nil {
 		return outletKey(s.policy), false
 	}
@@ -296,7 +362,7 @@ func (s *Session) networkName() (name string, isolated bool) {
 }
 
 // put makes a cell that has run a command idle.
-func (s *Session) put(c *wire) {
+func (s *Jail) put(c *wire) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
@@ -307,7 +373,7 @@ func (s *Session) put(c *wire) {
 }
 
 // drop closes a cell and removes its groups.
-func (s *Session) drop(w *wire) {
+func (s *Jail) drop(w *wire) {
 	if w == nil {
 		return
 	}
@@ -325,7 +391,7 @@ func (s *Session) drop(w *wire) {
 
 // order sends an order for a command to a cell, and returns the cell and the record of
 // the command. If the cell ended while it was idle, order uses another one.
-func (s *Session) order(o order, streams ...int) (*wire, Record, error) {
+func (s *Jail) order(o order, streams ...int) (*wire, Record, error) {
 	for {
 		w, err := s.cell()
 		if err != nil {
@@ -343,7 +409,7 @@ func (s *Session) order(o order, streams ...int) (*wire, Record, error) {
 }
 
 // orderOf sends an order to this cell, and returns the record of the command.
-func (s *Session) orderOf(w *wire, o order, streams ...int) (Record, error) {
+func (s *Jail) orderOf(w *wire, o order, streams ...int) (Record, error) {
 	s.limit(&o, w)
 	changes, err := s.recordNext(w, &o)
 	if err == nil {
@@ -357,7 +423,7 @@ func (s *Session) orderOf(w *wire, o order, streams ...int) (Record, error) {
 }
 
 // newOrder returns the order for a command.
-func (s *Session) newOrder(c Command, l Limits) order {
+func (s *Jail) newOrder(c Command, l Limits) order {
 	return order{Path: c.Path, Args: c.Args, Names: c.Names, Program: c.Program, Env: settled(commandEnvironment(s.policy, c.Env)), Dir: c.Dir, Time: l.Time, CPU: l.CPU,
 		Memory: l.Memory, Processes: l.Processes, Files: l.Files, FileSize: l.FileSize}
 }
@@ -398,7 +464,7 @@ func (w *wire) await(ctx context.Context, most time.Duration) (v verdict, err er
 
 // Run runs a command, and returns when the command and every process that it started have
 // ended.
-func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
+func (s *Jail) Run(ctx context.Context, c Command) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{Stopped: true, Level: s.level}, fmt.Errorf("jail: %w", err)
 	}
@@ -460,7 +526,7 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 }
 
 // left returns the directory and variables that a shell reported.
-func (s *Session) left(output Output, initial []string) *Left {
+func (s *Jail) left(output Output, initial []string) *Left {
 	same := func(text string) string { return text }
 	if s.level == Landlock { // commands see the host's paths
 		return leftOf(output, initial, s.plan.inside, s.plan.insideAll)
@@ -469,13 +535,13 @@ func (s *Session) left(output Output, initial []string) *Left {
 }
 
 // result returns the result of a command from its verdict.
-func (s *Session) result(ctx context.Context, v verdict, began time.Time, l Limits) Result {
+func (s *Jail) result(ctx context.Context, v verdict, began time.Time, l Limits) Result {
 	return Result{Level: s.level, Took: s.now().Sub(began), CPU: v.CPU, Peak: v.Peak, Late: v.Late, Stopped: ctx.Err() != nil, Loose: s.loose(), Limits: l, NoSockets: v.NoSockets, NoNetwork: s.noNetwork}
 }
 
 // complete adds to the result of a command where its changes are recorded, and how it
 // ended.
-func (s *Session) complete(c Command, v verdict, changes Record, r Result) (Result, error) {
+func (s *Jail) complete(c Command, v verdict, changes Record, r Result) (Result, error) {
 	r.Record = changes
 	if v.Error != "" {
 		return r, fmt.Errorf("jail: %s: %s", c.Path, v.Error)

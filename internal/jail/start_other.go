@@ -11,43 +11,43 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Session runs commands with one policy. This system has none, so Start returns an
+// A Jail runs commands with one policy. This system has none, so Start returns an
 // error.
-type Session struct{}
+type Jail struct{}
 
 // Start returns an error. This version of golem runs commands only on Linux, and never
 // without a jail.
-func Start(Policy, func() time.Time) (*Session, error) {
+func Start(Policy, func() time.Time) (*Jail, error) {
 	why, fix := notHere(runtime.GOOS)
 	return nil, &sandbox.Error{Op: "jail", Code: ErrNoSandbox, Hint: why + "; " + fix}
 }
 
 // Run returns the error that Start does.
-func (*Session) Run(context.Context, Command) (Result, error) {
+func (*Jail) Run(context.Context, Command) (Result, error) {
 	_, err := Start(Policy{}, nil)
 	return Result{}, err
 }
 
 // Ended reports that no command can be run.
-func (*Session) Ended() bool { return true }
+func (*Jail) Ended() bool { return true }
 
 // Close does nothing.
-func (*Session) Close() error { return nil }
+func (*Jail) Close() error { return nil }
 
 // Holds returns nothing: no limit is held here.
-func (*Session) Holds() []Held { return nil }
+func (*Jail) Holds() []Held { return nil }
 
 // HasLoopback returns false: there are no commands.
-func (*Session) HasLoopback() bool { return false }
+func (*Jail) HasLoopback() bool { return false }
 
 // DialLoopback returns the error that Start does.
-func (*Session) DialLoopback(uint16) (net.Conn, error) {
+func (*Jail) DialLoopback(uint16) (net.Conn, error) {
 	_, err := Start(Policy{}, nil)
 	return nil, err
 }
 
 // Open returns the error that Start does.
-func (*Session) Open(Command) (*Process, error) {
+func (*Jail) Open(Command) (*Process, error) {
 	_, err := Start(Policy{}, nil)
 	return nil, err
 }

@@ -20,9 +20,9 @@ import (
 // marked as cut.
 const maxTexts = 32 << 20
 
-// A Look is the result of examining a staged commit before a push. It comes from the
+// An Examination is the result of examining a staged commit before a push. It comes from the
 // objects that the push would push.
-type Look struct {
+type Examination struct {
 	Commit *StagedCommit
 	Flags  []review.Flag // flags of the whole commit, the riskiest first
 	Files  []Seen        // the riskiest first
@@ -41,9 +41,9 @@ type Seen struct {
 // A Limit is how many bytes may leave for each byte that was read, 0 for no limit.
 type Limit float64
 
-// Look examines a staged commit, also with scanners unless they are nil.
-func (d *Desk) Look(ctx context.Context, c *StagedCommit, most Limit, scanners *scan.Set) (*Look, error) {
-	l := &Look{Commit: c, Bytes: c.Bytes()}
+// Examine examines a staged commit, also with scanners unless they are nil.
+func (d *Commits) Examine(ctx context.Context, c *StagedCommit, most Limit, scanners *scan.Set) (*Examination, error) {
+	l := &Examination{Commit: c, Bytes: c.Bytes()}
 	scanning := ctx
 	if scanners != nil {
 		var cancel context.CancelFunc
@@ -93,7 +93,7 @@ func (d *Desk) Look(ctx context.Context, c *StagedCommit, most Limit, scanners *
 }
 
 // sum sets the hash of a binary content, which nobody can read.
-func (d *Desk) sum(ctx context.Context, c *StagedCommit, f FileDiff, change *review.FileChange) error {
+func (d *Commits) sum(ctx context.Context, c *StagedCommit, f FileDiff, change *review.FileChange) error {
 	if !f.Binary || f.Operation == Delete {
 		return nil
 	}
@@ -111,7 +111,7 @@ func (d *Desk) sum(ctx context.Context, c *StagedCommit, f FileDiff, change *rev
 }
 
 // scanned returns a file for the scanners.
-func (d *Desk) scanned(ctx context.Context, c *StagedCommit, f FileDiff) scan.Content {
+func (d *Commits) scanned(ctx context.Context, c *StagedCommit, f FileDiff) scan.Content {
 	content := scan.Content{Path: f.Path, Size: f.NewSize, Hash: string(f.New)}
 	content.Open = func() (io.ReadCloser, error) {
 		if int64(len(f.content)) == f.NewSize {
@@ -123,7 +123,7 @@ func (d *Desk) scanned(ctx context.Context, c *StagedCommit, f FileDiff) scan.Co
 }
 
 // Content opens the new content of a file of a staged commit.
-func (d *Desk) Content(ctx context.Context, c *StagedCommit, f File) (io.ReadCloser, error) {
+func (d *Commits) Content(ctx context.Context, c *StagedCommit, f File) (io.ReadCloser, error) {
 	_, at, err := d.open(ctx, c.Target)
 	if err != nil {
 		return nil, err
@@ -160,7 +160,7 @@ func scanNames(ctx context.Context, c *StagedCommit) []scan.Finding {
 }
 
 // Held returns the verdicts with which scanners hold files back.
-func (l *Look) Held() []scan.Verdict {
+func (l *Examination) Held() []scan.Verdict {
 	var list []scan.Verdict
 	for _, s := range l.Files {
 		if s.Verdict.Held {
@@ -172,7 +172,7 @@ func (l *Look) Held() []scan.Verdict {
 
 // together examines the files as a whole, with the names that already exist in their
 // directories.
-func (d *Desk) together(ctx context.Context, l *Look) error {
+func (d *Commits) together(ctx context.Context, l *Examination) error {
 	changes := make([]review.FileChange, len(l.Files))
 	folders := make(map[string]bool)
 	for i, s := range l.Files {
@@ -190,7 +190,7 @@ func (d *Desk) together(ctx context.Context, l *Look) error {
 }
 
 // beside returns the names that a branch has in directories.
-func (d *Desk) beside(ctx context.Context, c *StagedCommit, folders []string) ([]string, error) {
+func (d *Commits) beside(ctx context.Context, c *StagedCommit, folders []string) ([]string, error) {
 	if c.parent() == "" {
 		return nil, nil
 	}
@@ -227,7 +227,7 @@ func (f FileDiff) change() review.FileChange {
 }
 
 // Risky returns the flags of all files and of the whole, the riskiest first.
-func (l *Look) Risky() []review.Flag {
+func (l *Examination) Risky() []review.Flag {
 	all := slices.Clone(l.Flags)
 	for _, s := range l.Files {
 		all = append(all, s.Flags...)
@@ -237,7 +237,7 @@ func (l *Look) Risky() []review.Flag {
 }
 
 // Unseen returns the text files that cannot be shown completely.
-func (l *Look) Unseen() []string {
+func (l *Examination) Unseen() []string {
 	var names []string
 	for _, s := range l.Files {
 		if s.Cut && !s.Binary && s.Mode != string(git.None) {
