@@ -4,10 +4,24 @@
 // files except its streams. Limits hold for it, and when the call ends, the command and
 // all processes that it started have ended.
 //
-// A Session runs commands with one Policy. On Linux it consists of a holder and of cells.
-// The holder owns the user and network namespaces and runs no commands. Each cell is the
-// first process of its own PID, mount and IPC namespaces and runs one command at a time.
+// A Jail runs commands with one Policy. This is what it consists of on Linux:
+//
+//	golem ── Jail ── supervisor    answers connect calls of commands (level landlock)
+//	  │        └──── outlet        serves the network that leads to golem
+//	  │ socket (wire)
+//	  ▼
+//	holder                         own user and network namespace; runs no commands
+//	  │ starts                     (a Helper is a holder that also works on files)
+//	  ▼
+//	cell                           own PID, mount and IPC namespace; one command at a time
+//	  ├── broker, mover            answer socket and rename calls, which the kernel sends
+//	  ▼                            to the cell (seccomp)
+//	command                        confined: mounts, Landlock, seccomp, limits
+//
 // Holder and cells are this program again, started with exec: a program that uses the
 // package must call Child at the start of main. A socket connects them to the program
-// that started them. When it closes, they end.
+// that started them. When it closes, they end. At the level landlock, without namespaces,
+// golem starts the command itself (bare_linux.go).
+//
+// Read start_linux.go first: it starts the holder and the cells, and runs a command.
 package jail
