@@ -14,6 +14,20 @@ func Code(name string) (why string, ok bool) {
 	return e.why, ok
 }
 
+// MovedCode returns why a file becomes code when it moves to another name. It returns "" and
+// false if the new name is not that of code. Programs look for most code at a certain place:
+// .github/workflows in a directory of third parties does not run in CI, and in the top
+// directory it does. So a move makes such a file code even if its old name has the same
+// reason. Other code, such as a script, runs wherever it is.
+func MovedCode(from, to string) (why string, ok bool) {
+	was, _ := find(from)
+	is, ok := find(to)
+	if !ok || is.why == was.why && slices.Contains(anywhere, is.why) {
+		return "", false
+	}
+	return is.why, true
+}
+
 func find(name string) (entry, bool) {
 	parts := strings.Split(strings.Trim(name, "/"), "/")
 	for i := range parts {
@@ -50,6 +64,16 @@ const hidden = "hidden, as settings of programs often are"
 // script is the reason for files that run only if somebody calls them. A file is also a script
 // if it begins with #!, whatever its name and its permission bits are.
 const script = "a script, which people and programs run"
+
+// The reasons for other files that run only if somebody opens or calls them.
+const (
+	notebook = "a notebook, which runs its cells"
+	macros   = "a document with macros, which office programs run"
+	packed   = "a packed program, which people and programs run"
+)
+
+// anywhere are the reasons that do not depend on the place of a file.
+var anywhere = []string{script, notebook, macros, packed}
 
 // first returns the first entry that matches the parts of a path.
 func first(list []entry, parts []string) (entry, bool) {
@@ -283,9 +307,9 @@ var trusted = []struct{ why, names string }{
 		*.reg *.lnk *.url *.webloc *.scf *.inf autorun.inf desktop.ini *.vbs *.vbe *.wsf *.wsh *.hta *.jse *.msc *.scr *.cpl *.workflow *.scpt *.applescript *.command .xsessions ld.so.preload ld.so.conf ld.so.conf.d/ .ld.so.conf
 		*.library-ms *.searchconnector-ms *.search-ms *.settingcontent-ms *.theme *.appref-ms *.application *.appinstaller *.gadget *.diagcab *.iqy *.slk *.jnlp *.rdp *.ica *.sct *.wsc *.ps1xml *.psd1 *.pssc *.pif *.ahk *.au3
 		*.mobileconfig *.terminal *.inetloc *.fileloc *.afploc *.app/ *.workflow/ *.action/ *.bundle/ *.plugin/ *.prefpane/ *.kext/ *.scptd/ *.flatpakref`},
-	{"a notebook, which runs its cells", `*.ipynb *.rmd *.qmd *.rnw *.jmd`},
-	{"a document with macros, which office programs run", `*.docm *.dotm *.xlsm *.xltm *.xlam *.xlsb *.pptm *.potm *.ppsm *.ppam *.sldm`},
-	{"a packed program, which people and programs run", `*.jar *.war *.ear *.pyz *.phar`},
+	{notebook, `*.ipynb *.rmd *.qmd *.rnw *.jmd`},
+	{macros, `*.docm *.dotm *.xlsm *.xltm *.xlam *.xlsb *.pptm *.potm *.ppsm *.ppam *.sldm`},
+	{packed, `*.jar *.war *.ear *.pyz *.phar`},
 	{"Emacs runs it when it loads it", `*.el *.elc`},
 	{script, `
 		*.sh *.bash *.zsh *.fish *.ksh *.csh *.bat *.cmd *.ps1 *.psm1 bin/ scripts/*.py scripts/*.js scripts/*.mjs scripts/*.cjs scripts/*.ts scripts/*.rb scripts/*.pl scripts/*.php scripts/*.lua scripts/*.r`},

@@ -53,3 +53,33 @@ func TestCode(t *testing.T) {
 		}
 	}
 }
+
+// TestMovedCode checks which files become code when they move. Code that programs find by its
+// place becomes code at each new place.
+func TestMovedCode(t *testing.T) {
+	for _, row := range []struct{ from, to, want string }{
+		{"/third_party/foo/.github/workflows/ci.yml", "/.github/workflows/ci.yml", "runs in CI"},
+		{"/a/third_party/.github/workflows/ci.yml", "/a/.github/workflows/ci.yml", "runs in CI"},
+		{"/third_party/.github/workflows/ci.yml", "/app/.github/workflows/ci.yml", "runs in CI"},
+		{"/.github/workflows/off/ci.yml", "/.github/workflows/ci.yml", "runs in CI"},
+		{"/docs/pre-commit", "/.husky/pre-commit", "runs at git operations"},
+		{"/.husky/old", "/.husky/pre-push", "runs at git operations"},
+		{"/tp/.vscode/tasks.json", "/.vscode/tasks.json", "tasks and settings of an editor, which may run commands"},
+		{"/tp/Makefile", "/Makefile", "a build runs it"},
+		{"/tp/package.json", "/packages/tp/package.json", "a package manager runs it, or installs what it names"},
+		{"/tp/.new-tool/x", "/.new-tool/x", "hidden, as settings of programs often are"},
+		{"/docs/x", "/.new-tool/x", "hidden, as settings of programs often are"},
+		{"/docs/x", "/docs/x.sh", "a script, which people and programs run"},
+		{"/tools/x.sh", "/scripts/x.sh", ""},
+		{"/a/x.ipynb", "/b/x.ipynb", ""},
+		{"/a/x.docm", "/b/x.docm", ""},
+		{"/a/x.jar", "/b/x.jar", ""},
+		{"/a/x.sh", "/b/x.jar", "a packed program, which people and programs run"},
+		{"/.github/workflows/ci.yml", "/docs/ci.yml", ""},
+		{"/docs/a.md", "/doc/a.md", ""},
+	} {
+		if got, ok := review.MovedCode(row.from, row.to); got != row.want || ok != (row.want != "") {
+			t.Errorf("%s to %s: got %q, %t, want %q", row.from, row.to, got, ok, row.want)
+		}
+	}
+}

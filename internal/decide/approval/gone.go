@@ -189,14 +189,13 @@ func (g *goneDirectories) old(e entry, name string) ([]byte, error) {
 }
 
 // compare compares a new file with the file of a moved directory that it was. A file that
-// means something else at its new path counts as new.
+// becomes code at its new path counts as new.
 func (g *goneDirectories) compare(e entry, c *tool.Change, r *review.FileChange) {
 	from, ok := g.from[e.name]
 	if f := g.kept[from]; ok && f.Kind == overlay.File && e.Kind == overlay.File && !r.Cut {
-		was, _ := review.Code(from)
-		is, _ := review.Code(e.name)
+		_, code := review.MovedCode(from, e.name)
 		old, err := g.old(f.entry, f.Path)
-		if err != nil || was != is {
+		if err != nil || code {
 			return
 		}
 		c.Counts = &tool.Counts{Files: 1}

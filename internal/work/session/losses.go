@@ -82,9 +82,8 @@ func (l *losses) findMoves(texts *changes.Texts, standing []changes.Change) (mov
 // tell that they belong together.
 func (l *losses) compare(from *changes.Texts, c changes.Change, old string, d *FileChange, t *texts, diffs bool) overlay.PathChange {
 	f := l.old[old]
-	before, _ := review.Code(old)
-	after, _ := review.Code(c.Name()) // a file that means something else at its new path counts as new
-	if f.Kind != overlay.File || t.own == nil || d.Unread || before != after {
+	_, code := review.MovedCode(old, c.Name()) // a file that becomes code at its new path counts as new
+	if f.Kind != overlay.File || t.own == nil || d.Unread || code {
 		return c.PathChange
 	}
 	real, _ := from.Read(f.change, tool.MaxCompared/2)
