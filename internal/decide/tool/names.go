@@ -37,6 +37,15 @@ func (n Names) isOpen(name string) bool {
 	return n.gate.Decide(policy.Effect{Verb: policy.Read, Target: name}).Approval == policy.PreApproved
 }
 
+// AsksOnlyAt reports whether the policy asks about a write to one name, and not about a write
+// to the other. No question has shown the content of the other then.
+func (n Names) AsksOnlyAt(name, other string) bool {
+	asks := func(name string) bool {
+		return n.gate.Decide(policy.Effect{Verb: policy.Write, Target: name}).Approval == policy.Ask
+	}
+	return asks(name) && !asks(other)
+}
+
 // ReadsToApprove returns read effects for those of the files that the worker may not read
 // without approval. A tool that reveals content without opening the files declares them.
 // For a call of the user there are none.

@@ -52,7 +52,7 @@ func moveFile() tool.Tool {
 				return tool.Plan{}, err
 			}
 			prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
-				return prepareRelocation(ctx, files, tool.Change{Path: from, Op: tool.Move, To: to}, func(files *sandbox.Sandbox) error {
+				return prepareRelocation(ctx, files, names, tool.Change{Path: from, Op: tool.Move, To: to}, func(files *sandbox.Sandbox) error {
 					return files.Move(from, to)
 				})
 			}
@@ -88,7 +88,7 @@ func copyFile() tool.Tool {
 				if err != nil {
 					return tool.Preparation{}, withOp(op, err)
 				}
-				return prepareRelocation(ctx, files, tool.Change{Path: from, Op: tool.Copy, To: to}, func(files *sandbox.Sandbox) error {
+				return prepareRelocation(ctx, files, names, tool.Change{Path: from, Op: tool.Copy, To: to}, func(files *sandbox.Sandbox) error {
 					_, err := files.Copy(from, to)
 					return err
 				})
@@ -101,7 +101,7 @@ func copyFile() tool.Tool {
 }
 
 // prepareRelocation prepares a move or a copy. The function act does it.
-func prepareRelocation(ctx context.Context, files *sandbox.Sandbox, c tool.Change, act func(*sandbox.Sandbox) error) (tool.Preparation, error) {
+func prepareRelocation(ctx context.Context, files *sandbox.Sandbox, names tool.Names, c tool.Change, act func(*sandbox.Sandbox) error) (tool.Preparation, error) {
 	op := string(c.Op)
 	seen, err := examine(ctx, files, op, c.Path)
 	if err == nil {
@@ -111,7 +111,7 @@ func prepareRelocation(ctx context.Context, files *sandbox.Sandbox, c tool.Chang
 		return tool.Preparation{}, err
 	}
 	c.Base, c.About, c.Tree, c.Omitted = seen.version, seen.describe()+seen.newMode(files, c), seen.names, seen.describeOmitted()
-	seen.addCarried(files, &c)
+	seen.addCarried(files, names, &c)
 	if seen.mode.IsDir() || seen.mode.IsRegular() {
 		c.Mode = formatMode(seen.mode)
 		if c.Op == tool.Copy {
@@ -136,25 +136,35 @@ func prepareRelocation(ctx context.Context, files *sandbox.Sandbox, c tool.Chang
 }
 
 // addCarried adds to a move or copy what its approval covers besides the names. If a file
-// checkMovable in its mount, its version is enough: anyone who may read one name may read the
+// stays in its mount, its version is enough: anyone who may read one name may read the
 // other. In another mount other people and rules trust it, and programs run files with
-// some names. So carried then shows the content, or says that it is not shown.
-func (s sight) addCarried(files *sandbox.Sandbox, c *tool.Change) {
+// some names. Where only the old name can be written without a question, nobody may have seen
+// the content. In these cases addCarried shows the content, or says that it is not shown.
+func (s sight) addCarried(files *sandbox.Sandbox, names tool.Names, c *tool.Change) {
 	from, _ := files.MountOf(c.Path)
 	to, _ := files.MountOf(c.To)
-	becomes := func(name string) string {
-		was, _ := review.Code(name)
-		if is, code := review.Code(c.To + strings.TrimPrefix(name, c.Path)); code && is != was {
-			return is
-		}
-		return ""
+	newName := func(name string) string { return c.To + strings.TrimPrefix(name, c.Path) }
+	why, code := review.MovedCode(c.Path, c.To)
+	if code && !s.mode.IsDir() {
+		c.About += "; becomes code: " + why
 	}
-	switch why := becomes(c.Path); {
-	case s.mode.IsRegular():
-		if why != "" {
-			c.About += "; becomes code: " + why
+	isShown := from.Target == to.Target && !code && !names.AsksOnlyAt(c.To, c.Path)
+	switch {
+	case s.mode.IsDir():
+		count, about := 0, ""
+		for _, name := range s.names {
+			if _, code := review.MovedCode(name, newName(name)); code {
+				count, about = count+1, "becomes code where it goes"
+			}
 		}
-		if c.Becomes = s.version; from.Target == to.Target && why == "" {
+		if count == 0 {
+			count, about = s.countUnseen(names, newName), "no question has shown"
+		}
+		if count > 0 && c.Omitted == "" {
+			c.Omitted = "the content of " + visible.Count(count, "name") + ", which " + about
+		}
+	case s.mode.IsRegular():
+		if c.Becomes = s.version; isShown {
 			return
 		}
 		if s.content == nil && s.size > 0 {
@@ -162,18 +172,21 @@ func (s sight) addCarried(files *sandbox.Sandbox, c *tool.Change) {
 			return
 		}
 		new := tool.DescribeChange(c.To, sandbox.Version{}, nil, s.content)
-		c.Diff, c.Omitted = new.Diff, new.Omitted
-	case s.mode.IsDir():
-		code := 0
-		for _, name := range s.names {
-			if becomes(name) != "" {
-				code++
-			}
-		}
-		if code > 0 && c.Omitted == "" {
-			c.Omitted = "the content of " + visible.Count(code, "name") + " that become code where they go"
+		c.Diff, c.Omitted, c.Flags = new.Diff, new.Omitted, new.Flags
+	case !isShown:
+		c.Omitted = "where the symlink leads"
+	}
+}
+
+// countUnseen returns how many names in a directory can be written without a question, and
+// need one where they go.
+func (s sight) countUnseen(names tool.Names, newName func(string) string) (n int) {
+	for _, name := range s.names {
+		if names.AsksOnlyAt(newName(name), name) {
+			n++
 		}
 	}
+	return n
 }
 
 // newMode describes the permission bits of the new file of a copy or a move, if they are

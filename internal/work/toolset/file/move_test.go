@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -248,7 +249,8 @@ func TestA2CopyAndMoveShowWhatTheyCarry(t *testing.T) {
 	t.Parallel()
 	type files = map[string]string
 	all := files{"in/note": "steal\n", "in/other": "x\n", "in/large": strings.Repeat("x\n", maxHashed), "in/program": "\x7fELF\x00", "in/empty": "",
-		"a/plain": "all:\n", "a/b/c": "c", "d/workflows/ci.yml": "on: push\n", "e/x": "x"}
+		"a/plain": "all:\n", "a/b/c": "c", "d/workflows/ci.yml": "on: push\n", "e/x": "x",
+		"tp/.github/workflows/ci.yml": "on: push\n", "tp/.husky/pre-commit": "x\n", "tp/x.sh": "x\n"}
 	at := t.TempDir()
 	for name, content := range all {
 		check(t, os.MkdirAll(filepath.Dir(filepath.Join(at, name)), 0o755))
@@ -267,12 +269,15 @@ func TestA2CopyAndMoveShowWhatTheyCarry(t *testing.T) {
 		{"copy_file", "/in/large", "/in/large2", "", ""},
 		{"copy_file", "/in/program", "/program", "", "binary"},
 		{"copy_file", "/a/plain", "/a/Makefile", "+all:", ""},
-		{"copy_file", "/a/Makefile", "/a/b/Makefile", "", ""},
+		{"copy_file", "/a/Makefile", "/a/b/Makefile", "+all:", ""},
+		{"copy_file", "/tp/.github/workflows/ci.yml", "/.github/workflows/ci.yml", "+on: push", ""},
+		{"copy_file", "/tp/x.sh", "/x.sh", "", ""},
 		{"move_file", "/in/other", "/moved", "+x", ""},
 		{"move_file", "/moved", "/moved2", "", ""},
 		{"move_file", "/a/b/c", "/package.json", "+c", ""},
 		{"move_file", "/e", "/f", "", ""},
-		{"move_file", "/d", "/.github", "", "2 names that become code"},
+		{"move_file", "/d", "/.forgejo", "", "2 names, which becomes code"},
+		{"move_file", "/tp/.husky", "/.husky", "", "1 name, which becomes code"},
 	} {
 		r := s.must(row.tool, args{"from": row.from, "to": row.to})
 		name := row.tool + " " + row.from + " " + row.to
@@ -292,6 +297,51 @@ func TestA2CopyAndMoveShowWhatTheyCarry(t *testing.T) {
 		}
 		if r.Changes[0].Diff != "" || strings.Contains(r.String(), "steal") {
 			t.Errorf("%s: the caller gets the content: %s", name, cutText(r.String()))
+		}
+	}
+}
+
+// TestCopyAndMoveShowWhatNobodySaw: if the worker writes the old name without a question, and
+// the policy asks about the new one, the request has the content with its warnings.
+func TestCopyAndMoveShowWhatNobodySaw(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, map[string]string{"drafts/a": "pay\n", "drafts/b": "pay\n", "drafts/d/x": "x", "drafts/e/in/x": "x", "drafts/large": strings.Repeat("x\n", maxHashed),
+		"drafts/bidi": "a\u202eb\n", "drafts/Makefile": "all:\n", "in/a": "pay\n", "final/a": "seen\n", "asks/d/x": "x"})
+	s.link("a", "proj/drafts/link")
+	s.gate.Grant.Files = policy.AllFiles().With(sandbox.Limit{Path: "/", Access: sandbox.ReadWrite}, sandbox.Limit{Path: "/in", Access: sandbox.ReadOnly})
+	s.gate.Grant.Approvals = policy.Approvals{}.With(
+		policy.Rule{Verb: policy.Write, Target: "/drafts", Approval: policy.PreApproved}, policy.Rule{Verb: policy.Delete, Target: "/drafts", Approval: policy.PreApproved})
+	for _, row := range []struct {
+		tool, from, to         string
+		diff, omitted, warning string // parts of them, "" for none
+	}{
+		{"copy_file", "/drafts/a", "/final/b", "+pay", "", ""},
+		{"move_file", "/drafts/b", "/final/c", "+pay", "", ""},
+		{"copy_file", "/drafts/bidi", "/final/bidi", "+a", "", "bidi"},
+		{"copy_file", "/drafts/large", "/final/large", "", "too large", ""},
+		{"copy_file", "/drafts/Makefile", "/Makefile", "+all:", "", "a build runs it"},
+		{"copy_file", "/in/a", "/final/e", "+pay", "", ""}, // others may have written it
+		{"copy_file", "/final/a", "/final/f", "", "", ""},
+		{"move_file", "/drafts/d", "/final/d", "", "1 name, which no question has shown", ""},
+		{"move_file", "/drafts/e", "/final/e2", "", "2 names, which no question has shown", ""},
+		{"move_file", "/asks/d", "/final/d2", "", "", ""},
+		{"move_file", "/drafts/link", "/final/link", "", "where the symlink leads", ""},
+	} {
+		s.asked = nil
+		s.must(row.tool, args{"from": row.from, "to": row.to})
+		name := row.tool + " " + row.from + " " + row.to
+		if len(s.asked) != 1 {
+			t.Fatalf("%s: asked %d times", name, len(s.asked))
+		}
+		c := s.asked[0].Changes[0]
+		if (c.Diff == "") != (row.diff == "") || !strings.Contains(c.Diff, row.diff) {
+			t.Errorf("%s: the question has the diff %q, want %q", name, cutText(c.Diff), row.diff)
+		}
+		if (c.Omitted == "") != (row.omitted == "") || !strings.Contains(c.Omitted, row.omitted) {
+			t.Errorf("%s: the question omits %q, want %q", name, c.Omitted, row.omitted)
+		}
+		if got := fmt.Sprint(c.Flags); row.warning != "" && !strings.Contains(got, row.warning) {
+			t.Errorf("%s: the question warns %s, want %q", name, got, row.warning)
 		}
 	}
 }
