@@ -91,6 +91,11 @@ func TestIgnoredWorker(t *testing.T) {
 			t.Errorf("%s: got %v", dir, err)
 		}
 	}
+	child := writeProgram(t, map[string]string{"golem-forge.config.yaml": "", "a/main.worker": "---\n---\nGo.\n", "workers/child.worker": "---\n---\nGo.\n"})
+	child.Dir = filepath.Join(child.Dir, "a")
+	if _, err := Load(child); err == nil || !strings.Contains(err.Error(), "a/main.worker: this worker is not read") {
+		t.Errorf("beside another worker: got %v", err)
+	}
 	if err := os.WriteFile(filepath.Join(top, "golem-forge.config.yaml"), []byte("worker_paths: [a]\n"), 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -105,6 +110,9 @@ func TestUnreadWorker(t *testing.T) {
 	for _, name := range []string{".main.worker", "workers/x/x.worker"} {
 		if _, err := Load(writeProgram(t, map[string]string{"golem-forge.config.yaml": "", name: ""})); err == nil || !strings.Contains(err.Error(), name+": this worker is not read, and the program has no other") {
 			t.Errorf("%s: got %v", name, err)
+		}
+		if _, err := Load(writeProgram(t, map[string]string{name: "", "workers/child.worker": "---\n---\nGo.\n"})); strings.Contains(name, "main") != (err != nil && strings.Contains(err.Error(), name+": this worker is not read")) {
+			t.Errorf("%s beside a worker: got %v", name, err)
 		}
 		if _, err := Load(writeProgram(t, map[string]string{name: ""})); err != nil && strings.Contains(err.Error(), "is not read") {
 			t.Errorf("%s without a project file: got %v", name, err)

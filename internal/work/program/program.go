@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -151,12 +152,9 @@ func Load(o Options) (*Program, error) {
 	if err := note(err); err != nil {
 		return nil, err
 	}
-	if len(p.Workers) == 0 {
-		unread := ignoredWorkers(o.Dir, root)
-		if len(unread) == 0 && file != "" && p.complete {
-			unread = worker.FindUnread(root, paths)
-		}
-		problems = append(problems, unread...)
+	problems = append(problems, ignoredWorkers(o.Dir, root, p.Workers)...)
+	if len(problems) == 0 && p.complete && (file != "" || len(p.Workers) > 0) {
+		problems = append(problems, worker.FindUnread(root, paths, p.Workers)...)
 	}
 	if file == "" && len(p.Workers) == 0 && len(o.Settings) == 0 && o.Entry == "" { // there is no program to check
 		p.bindStorage()
@@ -192,10 +190,11 @@ func Load(o Options) (*Program, error) {
 }
 
 // ignoredWorkers returns a problem for a main.worker between the directory of the user and
-// the program. A program without workers has only the limits of its project file.
-func ignoredWorkers(dir, root string) (problems strictyaml.Problems) {
+// a program without one. The program would have only the limits of its project file, or of
+// another worker.
+func ignoredWorkers(dir, root string, read []*worker.Worker) (problems strictyaml.Problems) {
 	at, err := filepath.Abs(dir)
-	if err != nil {
+	if err != nil || slices.ContainsFunc(read, func(w *worker.Worker) bool { return worker.Stem(path.Base(w.File)) == "main" }) {
 		return nil
 	}
 	for ; at != root && at != filepath.Dir(at); at = filepath.Dir(at) {

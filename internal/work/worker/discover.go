@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -73,6 +74,7 @@ type finder struct {
 	files    int // worker files found so far
 	found    []*Worker
 	problems strictyaml.Problems
+	onlyMain bool // report only files of the name main that are not read
 }
 
 func (d *finder) addProblem(file, what, hint string) {
@@ -133,7 +135,7 @@ func Stem(name string) string {
 func (d *finder) reportCase(name string) {
 	ending := strings.ToLower(path.Ext(name))
 	if ending != suffix {
-		if data, err := d.readContent(name); err != nil || !workerKey().Match(data) {
+		if data, err := d.readContent(name); err != nil || !hasOwnKey(data) {
 			return
 		}
 	}
@@ -181,14 +183,32 @@ func (d *finder) readEither(stem string) {
 // readYAML reads a worker in a YAML file. It skips other YAML files, which may be
 // anything.
 func (d *finder) readYAML(name string) {
-	if data, err := d.readContent(name); err == nil && isPrintable(name) && workerKey().Match(data) {
+	if data, err := d.readContent(name); err == nil && isPrintable(name) && hasOwnKey(data) {
 		d.readFile(name)
 	}
 }
 
+// ownKeys are the keys that only worker files have.
+const ownKeys = "instructions|prompt|toolsets|tool_rules|allow_workers"
+
+// hasOwnKey reports whether a YAML file has a key that only worker files have, in any of the
+// forms in which YAML writes keys. A file that is not YAML has it at the beginning of a line.
+func hasOwnKey(data []byte) bool {
+	if !likelyKey().Match(data) { // the others need no parser
+		return false
+	}
+	if workerKey().Match(data) {
+		return true
+	}
+	node, _ := strictyaml.Parse("", bytes.TrimPrefix(data, []byte("\ufeff")))
+	return slices.ContainsFunc(node.Fields, func(f strictyaml.Field) bool {
+		return slices.Contains(strings.Split(ownKeys, "|"), f.Key.Text)
+	})
+}
+
 // workerKey matches a key that only worker files have.
 var workerKey = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?m)^(instructions|prompt|toolsets|tool_rules|allow_workers):`)
+	return regexp.MustCompile(`(?m)^\x{feff}?["']?(` + ownKeys + `)["']?[ \t]*:`)
 })
 
 // readFile reads one file, unless it is missing or was read before.

@@ -43,17 +43,17 @@ func TestFindUnread(t *testing.T) {
 		"agents/x.worker": "", "a/b/c/d/e/x.worker": "", ".sandbox/main.worker": "", "agents/X.Worker.md": "", "workers/x.workers": "", "main.workers": "",
 		"main.YAML": "name: x\nsandbox: {zones: [{name: data}]}", "workers/b.yml": "{description: x, sandbox: inherit}", "./main.yml": "attachmentPolicy: {}",
 	} {
-		if err := worker.FindUnread(writeProgram(t, map[string]string{name: text}), []string{"workers"}).Err(); err == nil || !strings.Contains(err.Error(), problem) {
+		if err := worker.FindUnread(writeProgram(t, map[string]string{name: text}), []string{"workers"}, nil).Err(); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
 	for name, text := range map[string]string{"service.worker.js": "", "openapi.yaml": "prompt: x", "main.yaml": "hosts: all", "main.yml": "name: x\nmodel: y", "./main.yaml": "sandbox: {}\nhosts: all", "node_modules/x/a.worker": "", "agents/x.worker.js": "", "openapi/x.yaml": "sandbox: {}", "tasks/main.yml": "prompt: x", "workers/deploy.yaml": "kind: Deployment"} {
-		if err := worker.FindUnread(writeProgram(t, map[string]string{name: text}), []string{"workers"}).Err(); err != nil {
+		if err := worker.FindUnread(writeProgram(t, map[string]string{name: text}), []string{"workers"}, nil).Err(); err != nil {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
 	other := writeProgram(t, map[string]string{"sub/golem-forge.config.yaml": "", "sub/main.worker": "", "sub/agents/x.worker": ""})
-	if err := worker.FindUnread(other, []string{"workers"}).Err(); err != nil {
+	if err := worker.FindUnread(other, []string{"workers"}, nil).Err(); err != nil {
 		t.Errorf("another program: got %v", err)
 	}
 	for _, make := range []func(root string) error{
@@ -65,8 +65,56 @@ func TestFindUnread(t *testing.T) {
 		if err := make(root); err != nil {
 			t.Fatal(err)
 		}
-		if err := worker.FindUnread(root, []string{"workers"}).Err(); err == nil || !strings.Contains(err.Error(), problem) {
+		if err := worker.FindUnread(root, []string{"workers"}, nil).Err(); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("got %v", err)
+		}
+	}
+}
+
+// TestFindUnreadMain: if golem reads other workers and no main.worker, a file that was meant
+// as main must not be missing in silence. Another worker would be the entry.
+func TestFindUnreadMain(t *testing.T) {
+	const problem = "this worker is not read, and the program has no other that is its main.worker"
+	find := func(files map[string]string) error {
+		root := writeProgram(t, files)
+		paths := []string{".", "workers", ".workers"}
+		read, err := worker.Discover(root, paths, nil)
+		if err != nil {
+			return err
+		}
+		return worker.FindUnread(root, paths, read).Err()
+	}
+	for name, text := range map[string]string{
+		"main.workers": "", "main.worker.txt": "", ".main.worker": "", "Main.worker.bak": "", "main.worker~": "", "main.worker.old": "", ".workers/.main.worker": "",
+		"main.yaml": "name: x\nsandbox: {}\ndescription: y", "workers/main.yml": "sandbox: {}\nmodel: x", "workers/main/worker.yml": "sandbox: {}", "Worker/main.worker": "", "workers/a/main.worker": "",
+	} {
+		if err := find(map[string]string{name: text, "workers/child.worker": "---\n---\nx"}); err == nil || !strings.Contains(err.Error(), problem) && !strings.Contains(err.Error(), "workers there are not read") {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if err := find(map[string]string{name: text, "main.worker": "---\n---\nx"}); err != nil && strings.Contains(err.Error(), problem) {
+			t.Errorf("%s beside main.worker: got %v", name, err)
+		}
+	}
+	for name, text := range map[string]string{"other.worker.bak": "", "main.yaml": "hosts: all", "examples/main.worker": "", "main.go": "", "workers/main.worker": "---\n---\nx", "a.yaml": "sandbox: {}"} {
+		if err := find(map[string]string{name: text, "workers/child.worker": "---\n---\nx"}); err != nil {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+// TestDiscoverKeys: a key makes a YAML file a worker in every form in which YAML writes it.
+func TestDiscoverKeys(t *testing.T) {
+	for _, text := range []string{"instructions: x", "\"instructions\": x", "'instructions': x", "{\"instructions\": \"x\"}", "{description: y, instructions: x}", "\ufeffinstructions: x",
+		"\ufeff\"instructions\": x", "\ufeff{\"instructions\": \"x\"}", "  instructions : x\n  description: y", "? instructions\n: x", "instructions : x"} {
+		for _, name := range []string{"main.yaml", "main.yml"} {
+			if got, err := discover(writeProgram(t, map[string]string{name: text}), ".", "workers"); got != "main="+name || err != nil {
+				t.Errorf("%s %q: got %q, %v", name, text, got, err)
+			}
+		}
+	}
+	for _, text := range []string{"a: {instructions: x}", "- instructions: x", "x: 1\nvars_prompt: y", "a: |\n  prompt: x"} {
+		if got, err := discover(writeProgram(t, map[string]string{"a.yaml": text}), ".", "workers"); got != "" || err != nil {
+			t.Errorf("%q: got %q, %v", text, got, err)
 		}
 	}
 }

@@ -21,17 +21,23 @@ const (
 	maxNamesInDir  = 1000 // and how many in one directory
 )
 
-// FindUnread returns a problem for each file that was probably meant as a worker. It is for
-// a program with a project file in which Discover found no worker with the same arguments.
-// Such a program has only the limits of its project file, so a file that golem does not read
-// must not be missing in silence.
-func FindUnread(root string, paths []string) strictyaml.Problems {
+// FindUnread returns a problem for each file that was probably meant as a worker. The read
+// workers are those that Discover found with the same arguments. Without any, a program has
+// only the limits of its project file. With others, but without a main.worker, another worker
+// may be the entry in place of main, so FindUnread looks for files of the name main. A file
+// that golem does not read must not be missing in silence.
+func FindUnread(root string, paths []string, read []*Worker) strictyaml.Problems {
 	host, err := os.OpenRoot(root)
 	if err != nil {
 		return nil // Discover has said so
 	}
 	defer host.Close()
-	d := finder{root: host, seen: map[string]bool{}}
+	d := finder{root: host, seen: map[string]bool{}, onlyMain: len(read) > 0}
+	for _, w := range read {
+		if d.seen[w.File] = true; Stem(w.File) == "main" {
+			return nil
+		}
+	}
 	d.reportUnread(paths)
 	return d.problems
 }
@@ -52,7 +58,7 @@ func (d *finder) reportUnread(paths []string) {
 		if isDir && slices.Contains([]string{"worker", "workers"}, plainName(e.Name())) {
 			d.reportBelow(e.Name(), 1)
 		} else if !isDir {
-			d.reportUnreadFile(e.Name(), plainName(Stem(strings.ToLower(e.Name()))) == "main")
+			d.reportUnreadFile(e.Name(), workerName(e.Name()) == "main")
 		} else if e.IsDir() {
 			others = append(others, e.Name())
 		}
@@ -62,7 +68,9 @@ func (d *finder) reportUnread(paths []string) {
 			d.reportBelow(clean, 1)
 		}
 	}
-	d.reportDeep(others)
+	if !d.onlyMain {
+		d.reportDeep(others)
+	}
 }
 
 // reportDeep reports files with the name of a worker in and below other directories. It
@@ -113,8 +121,11 @@ func (d *finder) reportBelow(dir string, depth int) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
+	if err != nil && d.onlyMain && depth > 1 && workerName(dir+"/worker") != "main" {
+		return
+	}
 	if err != nil {
-		d.addProblem(sandbox.Shown(dir), "golem cannot read this directory, and found no other worker", "run chmod u+rx "+shown(dir)+", or remove it")
+		d.addProblem(sandbox.Shown(dir), "golem cannot read this directory, and the program has no other worker"+d.missing(), "run chmod u+rx "+shown(dir)+", or remove it")
 		return
 	}
 	for _, e := range entries {
@@ -129,28 +140,53 @@ func (d *finder) reportBelow(dir string, depth int) {
 // reportUnreadFile reports a file with the name of a worker. If isLikely, it also reports a
 // YAML file that may be one: it has keys of workers, or golem cannot read it.
 func (d *finder) reportUnreadFile(name string, isLikely bool) {
-	plain := plainName(path.Base(name))
-	for _, more := range []string{".md", ".txt", ".yaml", ".yml", ".bak"} {
-		if stem := strings.TrimSuffix(plain, more); path.Ext(stem) == suffix {
-			plain = stem
-		}
+	if d.seen[name] || d.onlyMain && workerName(name) != "main" {
+		return
 	}
+	plain := plainName(name)
 	isWorker := slices.Contains([]string{suffix, suffix + "s"}, path.Ext(plain))
 	if isYAML := strings.HasSuffix(plain, ".yaml") || strings.HasSuffix(plain, ".yml"); isYAML && isLikely {
 		data, err := d.readContent(name)
 		isWorker = err != nil || likelyKey().Match(data) || hasKeysOfWorker(data)
 	}
 	if isWorker {
-		d.addProblem(sandbox.Shown(name), "this worker is not read, and the program has no other", "a worker is a regular file main.worker, workers/NAME.worker or workers/NAME/worker.worker; rename it, move it away, or write its directory in worker_paths")
+		d.addProblem(sandbox.Shown(name), "this worker is not read, and the program has no other"+d.missing(), "a worker is a regular file main.worker, workers/NAME.worker or workers/NAME/worker.worker; rename it, move it away, or write its directory in worker_paths")
 	}
 }
 
-// plainName returns a name in lower case and without dots at its beginning.
-func plainName(name string) string { return strings.TrimLeft(strings.ToLower(name), ".") }
+// missing completes what a program lacks if golem does not read a file.
+func (d *finder) missing() string {
+	if d.onlyMain {
+		return " that is its main.worker"
+	}
+	return ""
+}
+
+// plainName returns the last part of a name in lower case, without dots at its beginning and
+// without what editors and people append to the name of a worker file.
+func plainName(name string) string {
+	plain := strings.TrimLeft(strings.ToLower(path.Base(name)), ".")
+	for _, more := range []string{".md", ".txt", ".json", ".yaml", ".yml", ".bak", ".old", ".orig", "~"} {
+		if stem := strings.TrimSuffix(plain, more); path.Ext(stem) == suffix {
+			return stem
+		}
+	}
+	return plain
+}
+
+// workerName returns the name of the worker that a file is meant to hold.
+func workerName(name string) string {
+	plain := plainName(name)
+	stem := strings.TrimSuffix(plain, path.Ext(plain))
+	if stem == "worker" {
+		return plainName(path.Dir(name))
+	}
+	return stem
+}
 
 // likelyKey matches a key of worker files in any form of YAML.
 var likelyKey = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)\b(instructions|prompt|toolsets|tool_rules|allow_workers)["']?\s*:`)
+	return regexp.MustCompile(`(?i)\b(` + ownKeys + `)["']?\s*:`)
 })
 
 // hasKeysOfWorker reports whether all keys of a YAML file are those of workers, and not only
