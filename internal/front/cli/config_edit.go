@@ -91,6 +91,9 @@ values of your configuration are defaults and limits for all programs.`,
 		if file == "" {
 			return errNoPlace
 		}
+		if err := project.CheckDangling(file); err != nil {
+			return err
+		}
 		if real, err := filepath.EvalSymlinks(file); err == nil {
 			file = real // the symlink stays
 		}
@@ -123,6 +126,9 @@ values of your configuration are defaults and limits for all programs.`,
 
 // editFile opens a file in the user's editor and saves the text if it has changed.
 func editFile(file string) (saved bool, err error) {
+	if err := project.CheckDangling(file); err != nil {
+		return false, err
+	}
 	if real, err := filepath.EvalSymlinks(file); err == nil {
 		file = real // the symlink stays
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/golem-forge/golem/internal/work/strictyaml"
 )
@@ -57,7 +58,7 @@ func readConfig(name string) ([]byte, error) {
 	info, err := os.Stat(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil
+		return nil, CheckDangling(name)
 	case err != nil:
 		return nil, wrong("cannot be read", "check its permissions")
 	case !info.Mode().IsRegular():
@@ -72,4 +73,21 @@ func readConfig(name string) ([]byte, error) {
 		return nil, wrong("cannot be read", "check its permissions")
 	}
 	return data, nil
+}
+
+// CheckDangling returns an error if a file is missing because it, or a directory above it, is
+// a symlink whose target does not exist. The file may be on a disk that is not mounted, and
+// its limits must not be missing in silence.
+func CheckDangling(name string) error {
+	for at := name; ; at = filepath.Dir(at) {
+		info, err := os.Lstat(at)
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			if _, err := os.Stat(at); err != nil {
+				return newProblem(at, "is a symlink whose target does not exist", "repair or remove it")
+			}
+		}
+		if err == nil || at == filepath.Dir(at) {
+			return nil
+		}
+	}
 }

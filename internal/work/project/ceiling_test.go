@@ -252,3 +252,26 @@ func TestMisnamedConfig(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestDanglingConfig: a configuration behind a symlink whose target is missing may hold
+// limits. A missing configuration holds none.
+func TestDanglingConfig(t *testing.T) {
+	for _, link := range []string{"", "above", "above/golem", "above/golem/config.yaml"} {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "above", "golem", "config.yaml")
+		if link != "" {
+			must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, link)), 0o700))
+			must(t, os.Symlink("nowhere", filepath.Join(dir, link)))
+		}
+		want := filepath.Join(dir, link) + ": is a symlink whose target does not exist; repair or remove it"
+		if _, err := project.ReadCeiling(file, dir, nil); (err == nil) != (link == "") || err != nil && err.Error() != want {
+			t.Errorf("%q: got %v, want %q", link, err, want)
+		}
+	}
+	dir := t.TempDir()
+	must(t, os.Mkdir(filepath.Join(dir, "dotfiles"), 0o700))
+	must(t, os.Symlink("dotfiles", filepath.Join(dir, "golem")))
+	if _, err := project.ReadCeiling(filepath.Join(dir, "golem", "config.yaml"), dir, nil); err != nil {
+		t.Errorf("no configuration in a directory behind a symlink: got %v", err)
+	}
+}
