@@ -63,7 +63,8 @@ func newSessionsRemove() *cobra.Command {
 		Short:   "Remove sessions and their changes",
 		Long: `Remove sessions by their ids, the beginning of an id, or last. golem skips a session that
 another golem uses. It asks before it removes a session with changes that were not
-applied. Without a terminal it skips such a session, unless you give --yes.
+applied, or with a run that waits for an approval. Without a terminal it skips such a
+session, unless you give --yes.
 
 Exit code 0: all removed; 1: some skipped; 3: declined.`,
 		Example: "  golem sessions rm k3xq2a\n  golem sessions rm last\n  golem sessions rm --older 30d --yes",
@@ -71,7 +72,7 @@ Exit code 0: all removed; 1: some skipped; 3: declined.`,
 	flags := addProgramFlags(cmd)
 	var older days
 	yes := false
-	cmd.Flags().BoolVar(&yes, "yes", false, "also remove sessions with changes that were not applied, without asking")
+	cmd.Flags().BoolVar(&yes, "yes", false, "also remove sessions with changes that were not applied or with a run that waits, without asking")
 	cmd.Flags().Var(&older, "older", "sessions that were not used for this long: 30d, 720h")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 && older <= 0 {
@@ -223,6 +224,7 @@ type removal struct {
 	yes bool // also sessions with changes, without asking
 
 	removed, busy, kept []string
+	reasons             []string // why each of kept was skipped
 	gone                []string // removed by another golem meanwhile
 	declined            bool     // the user said no
 	stopped             bool     // the user wants no more questions
@@ -296,6 +298,9 @@ func removeQuestion(list []*workSession, summary string, rows [][]string) (tool.
 			before = w.ID + ": "
 		}
 		lost, more := w.lost(before)
+		if w.isPaused() {
+			more = append(more, before+"a run that waits for an approval; golem run --resume "+w.ID+" continues it")
+		}
 		changes, details, ids = append(changes, lost...), append(details, more...), append(ids, w.ID)
 	}
 	return tool.NewCommandRequest("sessions rm", summary, nil, details, changes, map[string]string{"sessions": strings.Join(ids, " ")})
@@ -337,20 +342,37 @@ func (w *workSession) lost(before string) (changes []tool.Change, more []string)
 	return changes, more
 }
 
-// remove removes sessions, except those that are in use, and those with changes unless
+// isPaused reports whether the run of a session waits for an approval.
+func (w *workSession) isPaused() bool {
+	return w.program.Storage.StateOf(w.Session) == storage.SessionPaused
+}
+
+// holds says what a session holds that would be lost, "" for nothing.
+func (w *workSession) holds() string {
+	var list []string
+	if w.program.Storage.Sessions.HasWork(w.Session) {
+		list = append(list, "changes that were never applied")
+	}
+	if w.isPaused() {
+		list = append(list, "a run that waits for an approval")
+	}
+	return strings.Join(list, " and ")
+}
+
+// remove removes sessions, except those that are in use, and those that hold something unless
 // the user agrees.
 func (r *removal) remove(list []*workSession) error {
 	for _, w := range list {
-		if w.program.Storage.Sessions.HasWork(w.Session) {
+		if holds := w.holds(); holds != "" {
 			ok := false
 			if !r.stopped {
 				var err error
-				if ok, err = r.ask([]*workSession{w}, "delete "+w.title()+", with changes that were never applied", nil); err != nil {
+				if ok, err = r.ask([]*workSession{w}, "delete "+w.title()+", with "+holds, nil); err != nil {
 					return err
 				}
 			}
 			if !ok {
-				r.kept = append(r.kept, w.ID)
+				r.keep(w)
 				continue
 			}
 		}
@@ -380,10 +402,20 @@ func (r *removal) removeOne(w *workSession) error {
 func (r *removal) decline(list []*workSession, changed bool) {
 	for _, w := range list {
 		if changed {
-			r.kept = append(r.kept, w.ID)
+			r.keep(w)
 		}
 	}
 	r.declined = r.declined || !changed
+}
+
+// keep records that a session was skipped because of what it holds.
+func (r *removal) keep(w *workSession) {
+	r.kept = append(r.kept, w.ID)
+	why := "it has changes that were not applied; golem diff --session " + w.ID + " shows them, golem sessions rm --yes " + w.ID + " removes them"
+	if w.isPaused() {
+		why = "its run waits for an approval; golem approve and then golem run --resume " + w.ID + " continue it, golem sessions rm --yes " + w.ID + " removes it"
+	}
+	r.reasons = append(r.reasons, why)
 }
 
 // report prints which sessions were removed and skipped, and returns the exit code.
@@ -401,8 +433,8 @@ func (r *removal) report() error {
 		for _, id := range r.busy {
 			fmt.Fprintf(out, "skipped session %s: another golem uses it\n", id)
 		}
-		for _, id := range r.kept {
-			fmt.Fprintf(out, "skipped session %s: it has changes that were not applied; golem diff --session %s shows them, golem sessions rm --yes %s removes them\n", id, id, id)
+		for i, id := range r.kept {
+			fmt.Fprintf(out, "skipped session %s: %s\n", id, r.reasons[i])
 		}
 		if r.declined && findTerminal(false) == nil {
 			fmt.Fprintln(out, "no terminal to ask at; --yes removes the sessions without changes")

@@ -70,6 +70,17 @@ func (r *Records) Pending(sessions Sessions) ([]approval.PendingRequest, error) 
 	}), err
 }
 
+// withdraw removes the pending requests of a session.
+func (r *Records) withdraw(session string) error {
+	list, err := r.Approvals.Pending()
+	for _, w := range list {
+		if w.Session == session {
+			err = errors.Join(err, r.Approvals.Revoke(w.ID))
+		}
+	}
+	return err
+}
+
 // isObsolete reports whether a request is about changes that no session has any more.
 func (r *Records) isObsolete(sessions Sessions, w approval.PendingRequest) bool {
 	if w.Tool != "apply_changes" && w.Tool != "discard_changes" {

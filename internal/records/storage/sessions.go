@@ -10,7 +10,8 @@ import (
 )
 
 // RemoveSession removes a session with its changes for the user, unless another golem
-// works on it. It records that in the journal first.
+// works on it. It records that in the journal first. With the session it removes the
+// requests that wait for an approval: nothing can use an answer any more.
 func (s Storage) RemoveSession(one *session.Session, secrets []string) error {
 	return s.remove(one, func(r *Records) error {
 		return r.Write(audit.Record{Kind: audit.Answer, Session: one.ID, Origin: policy.User.String(), Decision: "revoked", By: "user", Note: "removes session " + one.ID}, secrets)
@@ -43,7 +44,10 @@ func (s Storage) remove(one *session.Session, record func(*Records) error) error
 	if err := clearance.Forget(records.Folder, one.ID); err != nil {
 		return err
 	}
-	return k.Remove()
+	if err := k.Remove(); err != nil {
+		return err
+	}
+	return records.withdraw(one.ID)
 }
 
 // A SessionState says what a session waits for.
