@@ -21,6 +21,7 @@ type AppliedTransaction struct {
 	Changes []Change
 	dir     string // the directory of the store
 	record  *record
+	lost    bool // the session that the changes came from was removed
 }
 
 // Name returns a name that no other transaction has.
@@ -47,7 +48,7 @@ func readApplied(dir, name string) (*AppliedTransaction, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &AppliedTransaction{dir: dir, record: w}
+	a := &AppliedTransaction{dir: dir, record: w, lost: w.isSessionLost()}
 	for i, l := range w.layers {
 		list, err := readChanges(l)
 		if err != nil {
@@ -106,8 +107,9 @@ func (a *AppliedTransaction) Each(visit func(name string, now, then overlay.Stat
 
 // Undo restores the state before the transaction. If files have changed since, Undo
 // returns their names and undoes nothing. If the changes came from a session, that
-// session has them again. o are the overlays of the session if this golem has them open,
-// or nil.
+// session has them again, and nobody can remove it meanwhile. If it was removed since the
+// transaction was read, Undo returns an error and undoes nothing. o are the overlays of the
+// session if this golem has them open, or nil.
 func (a *AppliedTransaction) Undo(o *Overlays) (clash []string, err error) {
 	locked, err := lockDirectory(a.dir)
 	if err != nil {
@@ -122,6 +124,14 @@ func (a *AppliedTransaction) Undo(o *Overlays) (clash []string, err error) {
 		return nil, errors.New("another golem is doing it")
 	}
 	defer held.Close()
+	session, err := a.record.holdSession()
+	if err != nil {
+		return nil, err
+	}
+	defer session.Close()
+	if !a.lost && a.record.isSessionLost() {
+		return nil, errors.New("session " + filepath.Base(a.record.session()) + " was removed meanwhile, so that the changes cannot go back into it; golem undo shows what you would lose")
+	}
 	var stayed []string
 	err = withHelper(func(h *helper) (err error) {
 		st := &store{a.dir, h}

@@ -6,9 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/sandbox"
@@ -148,8 +149,7 @@ func History(dir sandbox.Host) ([]*AppliedTransaction, error) {
 // are in session. dir is as for History.
 func NeedsSession(dir, session sandbox.Host) bool {
 	for _, name := range chainIn(string(dir)) {
-		w, err := readRecord(filepath.Join(string(dir), name))
-		if err == nil && slices.ContainsFunc(w.of, func(l overlay.Overlay) bool { return l.Store != "" && filepath.Dir(l.Store) == string(session) }) {
+		if w, err := readRecord(filepath.Join(string(dir), name)); err == nil && w.session() == string(session) {
 			return true
 		}
 	}
@@ -163,24 +163,72 @@ func (a *AppliedTransaction) At() time.Time {
 }
 
 // Session returns the directory of the session that the changes came from, "" for none.
-func (a *AppliedTransaction) Session() sandbox.Host {
-	for _, l := range a.record.of {
+func (a *AppliedTransaction) Session() sandbox.Host { return sandbox.Host(a.record.session()) }
+
+// LostSession returns the id of the session that the changes came from if it had been removed
+// when the transaction was read, "" otherwise. An undo cannot put the changes back into such a
+// session.
+func (a *AppliedTransaction) LostSession() string {
+	if !a.lost {
+		return ""
+	}
+	return filepath.Base(a.record.session())
+}
+
+// session returns the directory of the session that the changes of a record came from, "" for
+// none.
+func (w *record) session() string {
+	for _, l := range w.of {
 		if l.Store != "" {
-			return sandbox.Host(filepath.Dir(l.Store))
+			return filepath.Dir(l.Store)
 		}
 	}
 	return ""
 }
 
-// LostSession returns the id of the session that the changes came from if it was removed,
-// "" otherwise. An undo cannot put the changes back into such a session.
-func (a *AppliedTransaction) LostSession() string {
-	dir := string(a.Session())
+// isSessionLost reports whether the session that the changes came from was removed.
+func (w *record) isSessionLost() bool {
+	dir := w.session()
 	if dir == "" {
-		return ""
+		return false
 	}
-	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
-		return filepath.Base(dir)
+	_, err := os.Lstat(dir)
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// holdSession keeps others from removing the session that the changes came from until the
+// file is closed. The file is nil if there is no session.
+func (w *record) holdSession() (*os.File, error) {
+	f, err := os.Open(w.session())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
 	}
-	return ""
+	if err == nil {
+		err = lock(f, unix.LOCK_SH, busyWait)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// UndoInto reports whether golem undo returns changes to a session, and in which process. The
+// process is 0 if that golem was killed, or if the system does not show it. dir and session
+// are as for NeedsSession.
+func UndoInto(dir, session sandbox.Host) (process int, is bool) {
+	entries, err := os.ReadDir(string(dir))
+	if err != nil {
+		return 0, false
+	}
+	for _, e := range entries {
+		at := filepath.Join(string(dir), e.Name())
+		if !strings.HasPrefix(e.Name(), appliedPrefix) || !isUndoing(at) {
+			continue
+		}
+		if w, err := readRecord(at); err == nil && w.session() == string(session) {
+			return lockHolder(at), true
+		}
+	}
+	return 0, false
 }

@@ -116,6 +116,9 @@ func (*AppliedTransaction) Each(func(name string, now, then overlay.State) error
 // NeedsSession returns false.
 func NeedsSession(dir, session sandbox.Host) bool { return false }
 
+// UndoInto returns false.
+func UndoInto(dir, session sandbox.Host) (process int, is bool) { return 0, false }
+
 // Undo returns an error.
 func (*AppliedTransaction) Undo(*Overlays) ([]string, error) { return nil, errNoOverlays }
 

@@ -414,8 +414,10 @@ func (o *Overlays) Close() error {
 }
 
 // Remove removes the overlays with all changes in them, and the directory that they are in.
-// It renames that directory first. If golem is killed then, FinishRemoval removes the rest.
-func (o *Overlays) Remove() error {
+// It calls check first, while nobody can work on the session or undo changes into it. If check
+// returns an error, Remove does nothing. It renames the directory first. If golem is killed
+// then, FinishRemoval removes the rest.
+func (o *Overlays) Remove(check func() error) error {
 	used, err := lockFile(filepath.Join(o.dir, usedName), unix.LOCK_EX, 0)
 	if err != nil {
 		return err
@@ -430,6 +432,9 @@ func (o *Overlays) Remove() error {
 		return err
 	}
 	return o.alone(func() error {
+		if err := check(); err != nil {
+			return err
+		}
 		to := filepath.Join(filepath.Dir(o.dir), removedPrefix+filepath.Base(o.dir))
 		if err := durable.Rename(o.dir, to); err != nil {
 			return err

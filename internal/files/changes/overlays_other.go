@@ -110,7 +110,7 @@ func (*Overlays) Begin(sandbox.Host, []Pick) (*Transaction, error) { return nil,
 func (*Overlays) Close() error { return nil }
 
 // Remove returns an error.
-func (*Overlays) Remove() error { return errNoOverlays }
+func (*Overlays) Remove(func() error) error { return errNoOverlays }
 
 // FinishRemoval does nothing: there are no overlays here.
 func FinishRemoval(sandbox.Host) error { return nil }

@@ -77,16 +77,21 @@ func Active(dir sandbox.Host) (command string, process int) {
 		if command = activeCommand(at); command == "" || !isInUse(at) {
 			continue
 		}
-		f, err := os.Open(at)
-		if err != nil {
-			continue
-		}
-		process = state.LockHolder(f)
-		if f.Close(); process != os.Getpid() {
+		if process = lockHolder(at); process != os.Getpid() {
 			return command, process
 		}
 	}
 	return "", 0
+}
+
+// lockHolder returns the process that has locked a directory, 0 if the system shows none.
+func lockHolder(dir string) int {
+	f, err := os.Open(dir)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	return state.LockHolder(f)
 }
 
 // activeCommand returns the command that has done a half of what a record is for, "" if nothing
@@ -196,6 +201,11 @@ func (st *store) recover(dir string) (done Recovered, err error) {
 	}
 	switch {
 	case isUndoing(dir):
+		session, err := w.holdSession()
+		if err != nil {
+			return done, err
+		}
+		defer session.Close()
 		left, err := st.undo(w, nil)
 		return Recovered{Undone: 1, Left: left}, err
 	case strings.HasPrefix(filepath.Base(dir), appliedPrefix):

@@ -16,6 +16,7 @@ import (
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/storage"
+	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -113,7 +114,8 @@ func newSessionsPrune() *cobra.Command {
 		Long: `Remove sessions that were not used for 30 days, or for the time of --older. With --clean
 golem removes only sessions without changes, of any age unless you give --older. golem
 lists the sessions and asks first. It asks a second time for sessions with changes that
-were not applied. It never removes a session that runs or waits for an approval.
+were not applied. It never removes a session that runs or waits for an approval, or one
+that golem undo can return changes to: golem sessions rm ID removes such a session.
 
 Without a terminal golem removes nothing, unless you give --yes. --yes removes only sessions
 without changes. golem sessions rm --yes ID removes one with changes.
@@ -138,29 +140,33 @@ ask at.`,
 			older = days(30 * 24 * time.Hour)
 		}
 		var empty, changed []*workSession
+		r := &removal{cmd: cmd}
 		for _, w := range all {
 			state := w.program.Storage.StateOf(w.Session)
 			switch {
 			case older > 0 && !older.isOlder(w):
+			case state == storage.SessionClean && session.NeedsSession(w.program.Storage.Sessions, w.Session):
+				r.forUndo = append(r.forUndo, w.ID)
 			case state == storage.SessionClean:
 				empty = append(empty, w)
 			case state == storage.SessionChanges && !clean:
 				changed = append(changed, w)
 			}
 		}
-		return prune(cmd, empty, changed, yes)
+		return r.prune(empty, changed, yes)
 	}
 	return cmd
 }
 
 // prune shows sessions without and with changes, asks for each group, and removes them.
-func prune(cmd *cobra.Command, empty, changed []*workSession, yes bool) error {
-	r := &removal{cmd: cmd}
+func (r *removal) prune(empty, changed []*workSession, yes bool) error {
+	cmd := r.cmd
 	if len(empty)+len(changed) == 0 {
 		if wantsJSON(cmd) {
 			return r.report()
 		}
 		fmt.Fprintln(cmd.OutOrStdout(), "nothing to remove; golem sessions lists the sessions")
+		r.printForUndo()
 		return nil
 	}
 	for _, group := range []struct {
@@ -198,7 +204,7 @@ func prune(cmd *cobra.Command, empty, changed []*workSession, yes bool) error {
 			continue
 		}
 		for _, w := range group.list {
-			if err := r.removeOne(w); err != nil {
+			if err := r.removeOne(w, !group.changed); err != nil {
 				return err
 			}
 		}
@@ -226,6 +232,9 @@ type removal struct {
 	removed, busy, kept []string
 	reasons             []string // why each of kept was skipped
 	gone                []string // removed by another golem meanwhile
+	forUndo             []string // kept because golem undo can return changes to them
+	lost                []string // removed, so that golem undo cannot return changes to them
+	busyWith            []string // what uses each of busy
 	declined            bool     // the user said no
 	stopped             bool     // the user wants no more questions
 }
@@ -363,6 +372,7 @@ func (w *workSession) holds() string {
 // the user agrees.
 func (r *removal) remove(list []*workSession) error {
 	for _, w := range list {
+		hasWork := w.program.Storage.Sessions.HasWork(w.Session)
 		if holds := w.holds(); holds != "" {
 			ok := false
 			if !r.stopped {
@@ -376,26 +386,50 @@ func (r *removal) remove(list []*workSession) error {
 				continue
 			}
 		}
-		if err := r.removeOne(w); err != nil {
+		if err := r.removeOne(w, !hasWork); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// removeOne removes a session, unless another golem uses it.
-func (r *removal) removeOne(w *workSession) error {
-	switch err := w.program.Storage.RemoveSession(w.Session, secrets(os.Environ())); {
+// removeOne removes a session, unless another golem uses it, or the user saw it as clean and
+// it has changes now.
+func (r *removal) removeOne(w *workSession, clean bool) error {
+	needed := session.NeedsSession(w.program.Storage.Sessions, w.Session)
+	switch err := w.program.Storage.RemoveSession(w.Session, clean, secrets(os.Environ())); {
 	case errors.Is(err, changes.ErrBusy):
-		r.busy = append(r.busy, w.ID)
+		r.busy, r.busyWith = append(r.busy, w.ID), append(r.busyWith, w.whyBusy())
+	case errors.Is(err, storage.ErrChanged):
+		r.keep(w)
 	case errors.Is(err, fs.ErrNotExist): // another golem removed it while this one asked
 		r.gone = append(r.gone, w.ID)
 	case err != nil:
 		return &sandbox.Error{Op: "sessions", Path: w.ID, Code: sandbox.CodeOf(err), Hint: err.Error()}
 	default:
-		r.removed = append(r.removed, w.ID)
+		if r.removed = append(r.removed, w.ID); needed {
+			r.lost = append(r.lost, w.ID)
+		}
 	}
 	return nil
+}
+
+// whyBusy says why golem cannot remove a session now.
+func (w *workSession) whyBusy() string {
+	switch process, is := session.UndoInto(w.program.Storage.Sessions, w.Session); {
+	case process > 0:
+		return fmt.Sprintf("golem undo (process %d) returns changes to it", process)
+	case is:
+		return "golem undo returns changes to it; type the command again when that is done"
+	}
+	return "another golem uses it"
+}
+
+// printForUndo prints which sessions prune keeps for golem undo.
+func (r *removal) printForUndo() {
+	if len(r.forUndo) > 0 {
+		fmt.Fprintf(r.cmd.OutOrStdout(), "kept %s that golem undo can return changes to: %s; golem sessions rm ID removes one\n", visible.Count(len(r.forUndo), "session"), strings.Join(r.forUndo, ", "))
+	}
 }
 
 // decline records that the user does not want to remove sessions.
@@ -422,20 +456,24 @@ func (r *removal) keep(w *workSession) {
 func (r *removal) report() error {
 	out := r.cmd.OutOrStdout()
 	if wantsJSON(r.cmd) {
-		if err := printJSON(out, map[string]any{"removed": append([]string{}, r.removed...), "busy": append([]string{}, r.busy...), "kept": append([]string{}, r.kept...)}); err != nil {
+		if err := printJSON(out, map[string]any{"removed": append([]string{}, r.removed...), "busy": append([]string{}, r.busy...), "kept": append([]string{}, r.kept...), "for_undo": append([]string{}, r.forUndo...)}); err != nil {
 			return err
 		}
 	} else {
 		fmt.Fprintf(out, "removed %s\n", visible.Count(len(r.removed), "session"))
+		for _, id := range r.lost {
+			fmt.Fprintf(out, "golem undo can no longer return the changes that were applied from session %s to it\n", id)
+		}
 		for _, id := range r.gone {
 			fmt.Fprintf(out, "session %s is gone already: another golem removed it\n", id)
 		}
-		for _, id := range r.busy {
-			fmt.Fprintf(out, "skipped session %s: another golem uses it\n", id)
+		for i, id := range r.busy {
+			fmt.Fprintf(out, "skipped session %s: %s\n", id, r.busyWith[i])
 		}
 		for i, id := range r.kept {
 			fmt.Fprintf(out, "skipped session %s: %s\n", id, r.reasons[i])
 		}
+		r.printForUndo()
 		if r.declined && findTerminal(false) == nil {
 			fmt.Fprintln(out, "no terminal to ask at; --yes removes the sessions without changes")
 		}

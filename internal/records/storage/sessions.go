@@ -1,6 +1,8 @@
 package storage
 
 import (
+	"errors"
+
 	"github.com/golem-forge/golem/internal/clearance"
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/files/changes"
@@ -9,42 +11,54 @@ import (
 	"github.com/golem-forge/golem/internal/work/session"
 )
 
+// ErrChanged is the error if a session that was to be removed as clean has changes.
+var ErrChanged = errors.New("the session has changes that were not applied")
+
 // RemoveSession removes a session with its changes for the user, unless another golem
-// works on it. It records that in the journal first. With the session it removes the
-// requests that wait for an approval: nothing can use an answer any more.
-func (s Storage) RemoveSession(one *session.Session, secrets []string) error {
-	return s.remove(one, func(r *Records) error {
+// works on it, or undoes changes into it. If the user saw it as clean, and it has changes now,
+// the error is ErrChanged. RemoveSession records the removal in the journal first. With the
+// session it removes the requests that wait for an approval: nothing can use an answer any
+// more.
+func (s Storage) RemoveSession(one *session.Session, clean bool, secrets []string) error {
+	return s.remove(one, clean, func(r *Records) error {
 		return r.Write(audit.Record{Kind: audit.Answer, Session: one.ID, Origin: policy.User.String(), Decision: "revoked", By: "user", Note: "removes session " + one.ID}, secrets)
 	})
 }
 
-// RemoveUnused removes a session that holds nothing. The journal has no record of it,
-// because the user did not remove it and nothing is lost.
+// RemoveUnused removes a session that holds nothing, and does nothing if it has changes. The
+// journal has no record of it, because the user did not remove it and nothing is lost.
 func (s Storage) RemoveUnused(one *session.Session) error {
-	return s.remove(one, func(*Records) error { return nil })
+	err := s.remove(one, true, func(*Records) error { return nil })
+	if errors.Is(err, ErrChanged) {
+		return nil
+	}
+	return err
 }
 
-func (s Storage) remove(one *session.Session, record func(*Records) error) error {
+func (s Storage) remove(one *session.Session, clean bool, record func(*Records) error) error {
 	k, err := s.Sessions.Open(one)
 	if err != nil {
 		return err
 	}
 	defer k.Close()
-	if k.IsBusy() {
-		return changes.ErrBusy
-	}
 	records, err := s.OpenRecords()
 	if err != nil {
 		return err
 	}
 	defer records.Close()
-	if err := record(records); err != nil {
-		return err
-	}
-	if err := clearance.Forget(records.Folder, one.ID); err != nil {
-		return err
-	}
-	if err := k.Remove(); err != nil {
+	err = k.Remove(func() error {
+		if _, is := session.UndoInto(s.Sessions, one); is {
+			return changes.ErrBusy
+		}
+		if clean && s.Sessions.HasWork(one) {
+			return ErrChanged
+		}
+		if err := record(records); err != nil {
+			return err
+		}
+		return clearance.Forget(records.Folder, one.ID)
+	})
+	if err != nil {
 		return err
 	}
 	return records.withdraw(one.ID)

@@ -1,6 +1,7 @@
 package storage_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -55,7 +56,7 @@ func TestRemoveSession(t *testing.T) {
 	if err := s.RemoveUnused(unused); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.RemoveSession(used, nil); err != nil {
+	if err := s.RemoveSession(used, true, nil); err != nil {
 		t.Fatal(err)
 	}
 	if got := removed(); !slices.Equal(got, []string{used.ID}) {
@@ -63,6 +64,28 @@ func TestRemoveSession(t *testing.T) {
 	}
 	if list, err := s.Sessions.List(); err != nil || len(list) > 0 {
 		t.Errorf("left: %v, %v", list, err)
+	}
+	changed := start()
+	over, err := changes.Open(sandbox.Host(filepath.Join(s.Sessions.State, "sessions", changed.ID)), s.Sessions.OverlayMounts(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	over.Close()
+	upper := filepath.Join(s.Sessions.State, "sessions", changed.ID, "0", "upper", "new")
+	if err := os.WriteFile(upper, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.RemoveSession(changed, true, nil); !errors.Is(err, storage.ErrChanged) {
+		t.Errorf("a session with changes was removed as clean: %v", err)
+	}
+	if err := s.RemoveUnused(changed); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(upper); err != nil || !slices.Equal(removed(), []string{used.ID}) {
+		t.Errorf("the changes are gone, or the journal says so: %v, %q", err, removed())
+	}
+	if err := s.RemoveSession(changed, false, nil); err != nil {
+		t.Error(err)
 	}
 	kept := start()
 	journal := filepath.Join(s.Sessions.State, "journal.jsonl")
@@ -72,7 +95,7 @@ func TestRemoveSession(t *testing.T) {
 	if err := os.Mkdir(journal, 0o700); err != nil { // nobody can write to it
 		t.Fatal(err)
 	}
-	if err := s.RemoveSession(kept, nil); err == nil {
+	if err := s.RemoveSession(kept, true, nil); err == nil {
 		t.Error("removed without a record")
 	}
 	if list, err := s.Sessions.List(); err != nil || len(list) != 1 {

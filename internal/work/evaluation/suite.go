@@ -244,7 +244,7 @@ func (s *Suite) remove(p *program.Program, one *session.Session) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for until := s.Now().Add(removePatience); ; <-tick.C {
-		err := p.Storage.RemoveSession(one, s.Secrets)
+		err := p.Storage.RemoveSession(one, false, s.Secrets)
 		if !errors.Is(err, changes.ErrBusy) || s.Now().After(until) {
 			return err
 		}

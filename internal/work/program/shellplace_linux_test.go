@@ -64,7 +64,7 @@ func TestSessionKeepsShellPlace(t *testing.T) {
 	}
 	s, err := p.Storage.Sessions.Find(id)
 	if err == nil {
-		err = p.Storage.RemoveSession(s, nil)
+		err = p.Storage.RemoveSession(s, false, nil)
 	}
 	if err != nil {
 		t.Errorf("remove: %v", err)

@@ -26,7 +26,7 @@ func TestRemoveSession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := overlays.Remove(); err != nil {
+	if err := overlays.Remove(func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 }

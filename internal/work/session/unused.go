@@ -21,7 +21,7 @@ func (s Sessions) IsUnused(one *Session, profile profile.Profile) bool {
 	if one == nil || one.HasCommits() {
 		return false
 	}
-	if changes.NeedsSession(s.pending().dir, sandbox.Host(one.dir)) {
+	if NeedsSession(s, one) {
 		s.uncheck(one, profile.Name)
 		return false
 	}
@@ -32,6 +32,16 @@ func (s Sessions) IsUnused(one *Session, profile profile.Profile) bool {
 	has := l.hasWork()
 	l.Close()
 	return !has && one.hasOnlyProfileFiles(profile)
+}
+
+// NeedsSession reports whether golem undo can return changes to a session.
+func NeedsSession(s Sessions, one *Session) bool {
+	return changes.NeedsSession(s.pending().dir, sandbox.Host(one.dir))
+}
+
+// UndoInto reports whether golem undo returns changes to a session: see changes.UndoInto.
+func UndoInto(s Sessions, one *Session) (process int, is bool) {
+	return changes.UndoInto(s.pending().dir, sandbox.Host(one.dir))
 }
 
 // HasWork reports whether a session has changes or commits that were not applied, or
@@ -191,7 +201,7 @@ func (s Sessions) EachUnchecked(yield func(one *Session, profile string)) {
 			os.Remove(uncheckedFile(s, one.ID))
 		case len(profile) > 0 || s.Now().Sub(one.LastUsed) > time.Hour:
 			yield(one, string(profile))
-			if !changes.NeedsSession(s.pending().dir, sandbox.Host(one.dir)) {
+			if !NeedsSession(s, one) {
 				os.Remove(uncheckedFile(s, one.ID)) // it is removed now, or holds something else
 			}
 		}

@@ -104,7 +104,7 @@ func (s Sessions) OpenWorkspace(o Options) (*Workspace, error) {
 		w.changes.StartHelper()
 	}
 	if err != nil && begun { // it has no changes
-		w.changes.Remove()
+		w.changes.Remove(func() error { return nil })
 		os.RemoveAll(found.dir)
 	}
 	if errors.Is(err, changes.ErrBusy) {

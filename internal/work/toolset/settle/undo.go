@@ -102,8 +102,10 @@ func undoApplied(u Undoer, last *changes.AppliedTransaction, passed []*undo.Step
 			return tool.Result{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed since: " + approval.ListNames(conflicts) + forgetHint}
 		}
 		r, err := undoResult(len(effects), u.Forget(passed...))
-		if dir := string(last.Session()); dir != "" && last.LostSession() == "" {
-			id := filepath.Base(dir)
+		switch id := filepath.Base(string(last.Session())); {
+		case last.LostSession() != "":
+			r.Notes = append(r.Notes, "session "+id+" was removed, so that the changes could not go back into it; golem keeps no other copy of them")
+		case last.Session() != "":
 			r.Notes = append(r.Notes, "the changes are back in session "+id+"; golem diff --session "+id+" shows them")
 		}
 		return r, err
