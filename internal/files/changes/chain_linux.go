@@ -58,13 +58,17 @@ func readLink(dir, name string) (l link, at time.Time) {
 func chainIn(dir string) (names []string) {
 	for name := lastIn(dir); strings.HasPrefix(name, appliedPrefix) && len(names) < 2*maxApplied; {
 		l, _ := readLink(dir, name)
-		if _, err := os.Lstat(filepath.Join(dir, name)); err == nil {
+		if isApplied(dir, name) {
 			names = append(names, name)
 		}
 		name = l.Previous
 	}
 	return names
 }
+
+// isApplied reports whether an applied record can be undone. A golem that was killed while it
+// removed the record may have left a part.
+func isApplied(dir, name string) bool { return (&record{dir: filepath.Join(dir, name)}).isDecided() }
 
 // link writes the link of a record that is about to become the last one.
 func (w *record) link(previous string) error {
@@ -85,7 +89,7 @@ func (st *store) unlink(name string) error {
 		return nil
 	}
 	l, _ := readLink(st.dir, name)
-	if _, err := os.Lstat(filepath.Join(st.dir, l.Previous)); l.Previous == "" || err != nil {
+	if l.Previous == "" || !isApplied(st.dir, l.Previous) {
 		return os.Remove(filepath.Join(st.dir, lastName))
 	}
 	return replaceFile(filepath.Join(st.dir, lastName), []byte(l.Previous))

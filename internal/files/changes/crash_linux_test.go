@@ -199,6 +199,104 @@ func TestRecoveryDirection(t *testing.T) {
 	}
 }
 
+// TestKilledUndo kills golem before each change of a name while it undoes changes and removes
+// the record of them. The next golem undoes the rest if the undo had begun. If the undo was
+// over, it only removes the record. It never says that it cannot complete something.
+func TestKilledUndo(t *testing.T) {
+	for _, hasSession := range []bool{false, true} {
+		directions := make(map[string]int)
+		for stop, isDone := 1, false; !isDone; stop++ {
+			g, before, after := newCrashGround(t, t.TempDir()), crashOld, crashNew
+			var session *Overlays
+			if hasSession {
+				dir := t.TempDir()
+				session, _ = appliedSession(t, dir, 2)
+				g.store, g.dirs, before, after = dir+"/records", []string{dir + "/real"}, "", "f0=new\n f1=new\n"
+			} else if clash, err := newChange(t, g.store, g.dirs).Apply(nil); err != nil || len(clash) > 0 {
+				t.Fatal(clash, err)
+			}
+			left := stop
+			calls := g.run("undo", func(c testutil.FileCall) bool {
+				if g.changesNames(c) {
+					left--
+				}
+				return left == 0
+			})
+			isDone = left > 0
+			when := fmt.Sprintf("session %v, killed before call %d, %v", hasSession, stop, calls[len(calls)-1])
+			isInterrupted := IsInterrupted(sandbox.Host(g.store))
+			done, err := Recover(sandbox.Host(g.store))
+			must(t, err)
+			want, direction := after, "not undone"
+			if g.made(calls, undoingName) {
+				want, direction = before, "undone"
+			}
+			if want == before && !isInterrupted {
+				direction = "removed"
+			}
+			directions[direction]++
+			if got := g.states()[0]; got != want {
+				t.Errorf("%s: the directory has %q, want %q", when, got, want)
+			}
+			if len(done.Broken) > 0 || len(done.Left) > 0 || (done.Undone == 1) != isInterrupted {
+				t.Errorf("%s: got %+v, interrupted %v", when, done, isInterrupted)
+			}
+			kept := 0
+			for _, name := range list(t, g.store) {
+				switch {
+				case strings.HasPrefix(name, appliedPrefix) && want == after:
+					kept++
+				case name != lastName || want == before:
+					t.Errorf("%s: %s is left", when, name)
+				}
+			}
+			if want == after && kept != 1 {
+				t.Errorf("%s: got %d records to undo, want 1", when, kept)
+			}
+			if session == nil {
+				continue
+			}
+			if got, _, err := session.Changes(); err != nil || (len(got) == 2) != (want == before) {
+				t.Errorf("%s: the session has %v, %v", when, got, err)
+			}
+			must(t, session.Close())
+		}
+		if directions["not undone"] < 1 || directions["undone"] < 4 || directions["removed"] < 4 {
+			t.Errorf("got %v: the test checks nothing", directions)
+		}
+	}
+}
+
+// TestKilledTrim checks the records that can be undone after golem was killed while it removed
+// the oldest of them.
+func TestKilledTrim(t *testing.T) {
+	g := newCrashGround(t, t.TempDir())
+	var names []string
+	for i := range 2 {
+		if clash, err := newChange(t, g.store, g.dirs).Apply(nil); err != nil || len(clash) > 0 {
+			t.Fatal(clash, err)
+		}
+		names = append(names, lastIn(g.store))
+		must(t, errors.Join(os.WriteFile(g.dirs[0]+"/changed", []byte{byte(i)}, 0o644), os.WriteFile(g.dirs[0]+"/deleted", nil, 0o644), os.RemoveAll(g.dirs[0]+"/made")))
+	}
+	oldest, err := readRecord(filepath.Join(g.store, names[0]))
+	must(t, err)
+	must(t, errors.Join(oldest.undecide(), os.Remove(filepath.Join(oldest.layers[0].Store, changesName)), os.Remove(filepath.Join(oldest.dir, descriptionName))))
+	steps, err := History(sandbox.Host(g.store))
+	if err != nil || len(steps) != 1 || steps[0].Name() != names[1] {
+		t.Errorf("got %v, %v, want %s", steps, err, names[1])
+	}
+	must(t, (&store{dir: g.store}).unlink(names[1]))
+	if name := lastIn(g.store); name != "" {
+		t.Errorf("%s can be undone", name)
+	}
+	_, err = Recover(sandbox.Host(g.store))
+	must(t, err)
+	if left := list(t, g.store); len(left) > 0 {
+		t.Errorf("%q are left", left)
+	}
+}
+
 // checkUndo checks that applied changes can be undone, unless they are final.
 func (g crashGround) checkUndo(when string, isApplied, isFinal bool) {
 	g.t.Helper()

@@ -183,6 +183,14 @@ func isUndoing(dir string) bool {
 	return err == nil
 }
 
+// endUndo records that the undo of a record is over.
+func (w *record) endUndo() error {
+	if err := os.Remove(filepath.Join(w.dir, undoingName)); err != nil {
+		return err
+	}
+	return durable.SyncDir(w.dir)
+}
+
 // skip writes down which changes of a record golem skips.
 func (w *record) skip(names []string) error {
 	for i, l := range w.layers {

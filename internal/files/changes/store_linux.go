@@ -315,7 +315,8 @@ func (st *store) remember(w *record) error {
 }
 
 // undo undoes a whole record and removes it. It returns the names of files that changed
-// meanwhile, and keeps those files. The record then stays, with their changes only.
+// meanwhile, and keeps those files. The record then stays, with their changes only. If undo
+// cannot remove the record, the next golem does that.
 func (st *store) undo(w *record, o *Overlays) (stayed []string, err error) {
 	if stayed, err = st.eachWith(w, request{Do: undoRecord, Older: st.older(filepath.Base(w.dir))}); err != nil {
 		return nil, err
@@ -329,7 +330,13 @@ func (st *store) undo(w *record, o *Overlays) (stayed []string, err error) {
 	if err := st.unlink(filepath.Base(w.dir)); err != nil {
 		return nil, err
 	}
-	return nil, errors.Join(w.undecide(), st.remove(w))
+	if err := w.endUndo(); err != nil {
+		return nil, err
+	}
+	if w.undecide() == nil {
+		st.remove(w)
+	}
+	return nil, nil
 }
 
 // keepLeft makes a record of which a part is undone one of the other part.
@@ -361,10 +368,7 @@ func (w *record) keepLeft() error {
 	if err := w.describe(); err != nil {
 		return err
 	}
-	if err := os.Remove(filepath.Join(w.dir, undoingName)); err != nil {
-		return err
-	}
-	return durable.SyncDir(w.dir)
+	return w.endUndo()
 }
 
 // restore puts the undone changes of a record back into the session that they came from,
