@@ -65,9 +65,10 @@ BROWSER_PACKAGES := ./sandbox/... ./internal/decide/policy ./internal/decide/too
 export CGO_ENABLED := 0
 
 # Checks build without version stamps: git refuses a clone that another user owns, and
-# the build would fail. `make build` stamps.
+# the build would fail. `make build` stamps. All builds leave out paths, as releases do, so
+# that the cache of one serves the others.
 STAMPED := $(GOFLAGS)
-export GOFLAGS := $(GOFLAGS) -buildvcs=false
+export GOFLAGS := $(GOFLAGS) -buildvcs=false -trimpath
 
 .PHONY: help build build-hub demo demo-hub soak-hub test soak everyday screenshots dist bench fuzz lint clean \
 	format vet staticcheck tidy unit race systems cross need-race tools
