@@ -30,9 +30,12 @@ func TestC10Writers(t *testing.T) {
 		return
 	}
 	at := func(name string) string { return filepath.Join(dir, name) }
-	must(t, durable.WriteFile(at("a"), []byte("1"), 0o644))
-	must(t, durable.WriteFile(at("a"), []byte("2"), 0o600))
-	must(t, durable.WriteAlone(at("b"), []byte("1"), 0o600))
+	for _, name := range []string{"file", "alone"} { // each has its directory, so that no other writer syncs it
+		must(t, os.Mkdir(at(name), 0o700))
+	}
+	must(t, durable.WriteFile(at("file/a"), []byte("1"), 0o644))
+	must(t, durable.WriteFile(at("file/a"), []byte("2"), 0o600))
+	must(t, durable.WriteAlone(at("alone/b"), []byte("1"), 0o600))
 	must(t, os.WriteFile(at("c.tmp"), []byte("1"), 0o600))
 	must(t, os.Mkdir(at("d"), 0o700))
 	must(t, durable.Move(at("c.tmp"), at("d/c")))
@@ -65,7 +68,7 @@ func TestC10WritersSync(t *testing.T) {
 		if next := calls[moved+1:]; moved < 0 || !slices.Contains(next[:2], testutil.FileCall{Op: testutil.Sync, Path: dir}) {
 			t.Error("the directory of the old name was not synced after a move")
 		}
-		if !testutil.Wrote(calls, filepath.Join(dir, "b.new")) {
+		if !testutil.Wrote(calls, filepath.Join(dir, "alone/b.new")) {
 			t.Error("the trace is empty")
 		}
 	}
