@@ -75,6 +75,10 @@ func internet(ts *testscript.TestScript, neg bool, args []string) {
 			w.Header().Set("Content-Type", "text/html; charset=iso-8859-1")
 			io.WriteString(w, "<title>A page</title><script>no()</script><h1>B\xfccher</h1><p>See <a href=/more>more</a> &amp; <b>bold</b>.<p hidden>never<ul><li>one<li>two</ul>")
 			return
+		case "/tagged": // the key that it got, between tags
+			w.Header().Set("Content-Type", "text/html")
+			io.WriteString(w, "<p>"+strings.Join(strings.Split(r.Header.Get("X-Key"), ""), r.URL.Query().Get("by"))+"</p>")
+			return
 		case "/picture":
 			w.Header().Set("Content-Type", "image/png")
 		case "/long":

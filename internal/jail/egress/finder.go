@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	known "github.com/golem-forge/golem/internal/records/secret"
 )
@@ -98,7 +99,7 @@ func newFinder(value, placeholder string) *finder {
 	for i := range len(value) {
 		f.bytes[value[i]] = true
 	}
-	f.context = max(f.context, f.texts[0].least*numberSize, (f.texts[0].public+f.texts[0].least)*3) // one character to a line
+	f.context = max(f.context, f.texts[0].least*numberSize, (f.texts[0].public+f.texts[0].least)*4) // one character to a line, or between invisible ones
 	return f
 }
 
@@ -282,20 +283,31 @@ func (f *finder) hide(out, all []byte, from int) []byte {
 	return out
 }
 
-// hideSplit hides the secret in text that white space splits, such as short lines. out has
-// all[from:].
+// hideSplit hides the secret in text that white space or invisible characters split, such as
+// short lines. out has all[from:].
 func (f *finder) hideSplit(out, all []byte, from int) {
 	joined, n := make([]byte, len(all)), 0
-	for _, c := range all {
+	for i := 0; i < len(all); i++ {
+		c := all[i]
 		joined[n] = c // the next character replaces white space
 		n += inWord[c]
+		if c >= utf8.RuneSelf {
+			if size := blankSize(all[i:]); size > 0 {
+				n, i = n-1, i+size-1
+			}
+		}
 	}
 	joined = joined[:n]
 	if len(joined) == len(all) || len(f.find(joined, 0)) == 0 {
 		return
 	}
 	hidden, i := f.hideParts(nil, joined, 0), 0
-	for at, c := range all {
+	for at := 0; at < len(all); at++ {
+		c := all[at]
+		if size := blankSize(all[at:]); size > 0 {
+			at += size - 1
+			continue
+		}
 		if inWord[c] == 0 {
 			continue
 		}
@@ -315,6 +327,19 @@ var inWord = func() (table [256]int) {
 	}
 	return table
 }()
+
+// blankSize returns how many bytes a character of more than one byte has at the beginning of a
+// text, if it is white space or invisible, as a soft hyphen. It returns 0 for others.
+func blankSize(text []byte) int {
+	if text[0] < utf8.RuneSelf {
+		return 0
+	}
+	r, size := utf8.DecodeRune(text)
+	if unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) {
+		return size
+	}
+	return 0
+}
 
 // hideParts does so for the texts of the secret.
 func (f *finder) hideParts(out, all []byte, from int) []byte {

@@ -45,6 +45,17 @@ func (h Hider) Text(text string) string {
 	return text
 }
 
+// HideText returns a text without the credentials of the network. A caller that takes the
+// text of an answer apart, and puts it together in another way, calls it with the outcome.
+func (n *Network) HideText(text string) string {
+	for _, s := range n.secrets {
+		for _, one := range s.all() {
+			text = one.finder().hideText(text)
+		}
+	}
+	return text
+}
+
 // JSON returns a document without the secrets in its strings and names, however these are
 // escaped.
 func (h Hider) JSON(document json.RawMessage) json.RawMessage {

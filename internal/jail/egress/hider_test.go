@@ -48,16 +48,18 @@ func TestSplitSecret(t *testing.T) {
 	every := func(n int, separator string) string {
 		return strings.TrimSuffix(regexp.MustCompile(".{1,"+string(rune('0'+n))+"}").ReplaceAllString(key, "$0"+separator), separator)
 	}
+	join := func(text string) string { return regexp.MustCompile(`[\s\pZ\p{Cf}]`).ReplaceAllString(text, "") }
 	f := newFinder(key, fake[:len(key)])
 	for name, message := range map[string]string{
-		"whole": key, "lines of 8": every(8, "\n"), "lines of 6": every(6, "\r\n"), "lines of 1": every(1, "\r\n"), "groups of 4": every(4, " "),
+		"whole": key, "lines of 8": every(8, "\n"), "lines of 6": every(6, "\r\n"), "lines of 1": every(1, "\r\n"), "groups of 4": every(4, " "), "no-break spaces": every(4, "\u00a0"),
+		"line separators": every(5, "\u2028"), "soft hyphens": every(1, "\u00ad"), "zero-width spaces": every(1, "\u200b"), "word joiners": every(3, "\u2060"),
 	} {
 		for way, body := range map[string]io.Reader{"at once": strings.NewReader("<" + message + ">"), "in bytes": iotest.OneByteReader(strings.NewReader("<" + message + ">"))} {
 			if way == "in bytes" && name != "whole" {
 				continue // white space ends what golem holds back
 			}
 			got, err := io.ReadAll(&replacer{ReadCloser: io.NopCloser(body), finder: f})
-			if want := "<" + fake[:len(key)] + ">"; err != nil || strings.Join(strings.Fields(string(got)), "") != want {
+			if want := "<" + fake[:len(key)] + ">"; err != nil || join(string(got)) != want {
 				t.Errorf("%s %s: got %q, %v, want %q", name, way, got, err, want)
 			}
 			if len(got) != len(message)+2 {

@@ -61,11 +61,12 @@ func (f *Fetcher) Check(u *url.URL, tainted bool) (ask bool, err error) {
 }
 
 // Get gets one URL that Check accepts, or that the user has approved. It follows no
-// redirect. The caller closes the body.
-func (f *Fetcher) Get(ctx context.Context, u *url.URL) (*http.Response, error) {
+// redirect. The caller closes the body. hide removes credentials from the text that the
+// caller makes of the body.
+func (f *Fetcher) Get(ctx context.Context, u *url.URL) (answer *http.Response, hide func(string) string, err error) {
 	host, port, err := hostOf(u)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	rules := f.hosts.Find(host, port)
 	if len(rules) == 0 {
@@ -79,30 +80,30 @@ func (f *Fetcher) Get(ctx context.Context, u *url.URL) (*http.Response, error) {
 	}
 	credentials, err := f.n.secrets.find(hosts)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	log := &connectionLog{journal: f.n.Journal, workers: f.workers, prefix: f.n.newName()}
 	network, err := egress.New(egress.Options{Hosts: hosts, AllowPrivate: f.n.Project.AllowPrivate, Proxy: environmentProxy, Record: log.record, Now: f.n.Now,
 		Credentials: credentials, Program: func(net.Conn) string { return "golem (web_fetch)" }})
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	transport, err := network.Transport()
 	if err != nil {
-		return nil, errors.Join(err, network.Close())
+		return nil, nil, errors.Join(err, network.Close())
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, errors.Join(err, network.Close())
+		return nil, nil, errors.Join(err, network.Close())
 	}
 	request.Header.Set("User-Agent", "golem")
 	request.Header.Set("Accept", "text/html, text/plain, text/markdown, application/json;q=0.9, */*;q=0.5")
-	answer, err := transport.RoundTrip(request)
+	answer, err = transport.RoundTrip(request)
 	if err != nil {
-		return nil, errors.Join(err, network.Close())
+		return nil, nil, errors.Join(err, network.Close())
 	}
 	answer.Body = &fetched{answer.Body, network}
-	return answer, nil
+	return answer, network.HideText, nil
 }
 
 // A fetched body closes the network with it.

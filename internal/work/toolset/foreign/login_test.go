@@ -195,11 +195,11 @@ func (s *loginShelf) ask(t *testing.T, address, text string) (string, error) {
 	server := NewServer("far", Program{Time: time.Minute, Remote: &Remote{URL: address, Source: address, Dialer: plainDialer{}, Login: s.store(address)}}, nil)
 	defer server.Close()
 	args, _ := json.Marshal(map[string]string{"text": text})
-	r, err := server.call(context.Background(), nil, "echo", args)
+	r, secrets, err := server.call(context.Background(), nil, "echo", args)
 	if err != nil {
 		return "", err
 	}
-	return newResult("far_echo", r, tool.Accepted{}).Text, nil
+	return newResult("far_echo", r, tool.Accepted{}, secrets).Text, nil
 }
 
 // TestLogIn checks a login, its use, and how golem renews it.

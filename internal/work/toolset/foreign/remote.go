@@ -193,6 +193,11 @@ func refuse(request *jsonrpc.Request) *jsonrpc.Response {
 	return &jsonrpc.Response{ID: request.ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "golem answers no requests of a server"}}
 }
 
+// hider implements link.
+func (c *remoteConn) hider() egress.Hider {
+	return egress.NewHider(slices.Concat(c.requests.Hidden(), c.login.secrets()))
+}
+
 // accept checks an answer, and removes the user's secrets from it.
 func (c *remoteConn) accept(answer *jsonrpc.Response) error {
 	levels, values := Shape(answer.Result)
@@ -207,7 +212,7 @@ func (c *remoteConn) accept(answer *jsonrpc.Response) error {
 			return c.markBroken(sandbox.ErrInvalid, "the server sent an ambiguous message: "+bad.Error())
 		}
 	}
-	secrets := egress.NewHider(slices.Concat(c.requests.Hidden(), c.login.secrets()))
+	secrets := c.hider()
 	answer.Result = secrets.JSON(answer.Result)
 	var wrong wireError
 	if errors.As(answer.Error, &wrong) {

@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/jail/egress"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -58,6 +59,22 @@ func sdkServer(stateless bool) http.Handler {
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: stateless})
 }
 
+// TestSplitResult: golem puts the parts of an answer together, so it removes a secret whose
+// pieces are in several of them.
+func TestSplitResult(t *testing.T) {
+	const key = "Zq7Lw2Pf9XbK4mVtR8cYh3NdJs6Gaxyu"
+	var r mcp.CallToolResult
+	for i := 0; i < len(key); i += 4 {
+		r.Content = append(r.Content, &mcp.TextContent{Text: key[i : i+4]})
+	}
+	for _, r.IsError = range []bool{false, true} {
+		got := newResult("far_echo", &r, tool.Accepted{}, egress.NewHider([]string{key}))
+		if text := strings.ReplaceAll(got.String(), "\n", ""); strings.Contains(text, key[8:20]) {
+			t.Errorf("got %q", text)
+		}
+	}
+}
+
 func TestRemote(t *testing.T) {
 	for _, stateless := range []bool{false, true} {
 		var keys, versions atomic.Int64
@@ -71,11 +88,11 @@ func TestRemote(t *testing.T) {
 			}
 			inner.ServeHTTP(w, r)
 		}), time.Minute)
-		r, err := s.call(context.Background(), nil, "echo", json.RawMessage(`{"text":"hello sesame-open"}`))
+		r, secrets, err := s.call(context.Background(), nil, "echo", json.RawMessage(`{"text":"hello sesame-open"}`))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := newResult("far_echo", r, tool.Accepted{}); got.Text != "you said hello [a secret of the user's]" {
+		if got := newResult("far_echo", r, tool.Accepted{}, secrets); got.Text != "you said hello [a secret of the user's]" {
 			t.Errorf("got %q", got.Text)
 		}
 		if l := s.live.listing; len(l) != 1 || l[0].Name != "echo" {
@@ -143,7 +160,7 @@ func TestRemoteHostile(t *testing.T) {
 			t.Parallel()
 			s, _ := newRemote(t, test.serve, 2*time.Second)
 			began := time.Now()
-			_, err := s.call(context.Background(), nil, "echo", json.RawMessage(`{}`))
+			_, _, err := s.call(context.Background(), nil, "echo", json.RawMessage(`{}`))
 			if err == nil || !strings.Contains(err.Error(), test.want) || sandbox.CodeOf(err) == "" {
 				t.Errorf("got %v\nwant %s", err, test.want)
 			}
@@ -197,7 +214,7 @@ func TestRemoteAsks(t *testing.T) {
 		}
 	}
 	s, _ := newRemote(t, serve(3), 10*time.Second)
-	r, err := s.call(context.Background(), nil, "echo", json.RawMessage(`{}`))
+	r, _, err := s.call(context.Background(), nil, "echo", json.RawMessage(`{}`))
 	if err != nil || len(r.Content) != 1 {
 		t.Fatalf("got %+v, %v", r, err)
 	}
@@ -205,7 +222,7 @@ func TestRemoteAsks(t *testing.T) {
 		t.Errorf("golem refused %d requests, want 6", refused.Load())
 	}
 	s, _ = newRemote(t, serve(maxChatter+10), 30*time.Second)
-	if _, err := s.call(context.Background(), nil, "echo", json.RawMessage(`{}`)); err == nil || !strings.Contains(err.Error(), "messages that golem had not asked for") {
+	if _, _, err := s.call(context.Background(), nil, "echo", json.RawMessage(`{}`)); err == nil || !strings.Contains(err.Error(), "messages that golem had not asked for") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -214,7 +231,7 @@ func TestRemoteAsks(t *testing.T) {
 func TestRemoteChanged(t *testing.T) {
 	s, _ := newRemote(t, sdkServer(true), time.Minute)
 	s.listing = Listing{{Name: "other"}}
-	if _, err := s.call(context.Background(), nil, "echo", json.RawMessage(`{}`)); err == nil || !strings.Contains(err.Error(), "untrusted; its tools are not those that it had when you trusted it") {
+	if _, _, err := s.call(context.Background(), nil, "echo", json.RawMessage(`{}`)); err == nil || !strings.Contains(err.Error(), "untrusted; its tools are not those that it had when you trusted it") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -249,12 +266,12 @@ func TestRemoteWithoutHandshake(t *testing.T) {
 			inner.ServeHTTP(w, r)
 		}), time.Minute)
 		for range 2 {
-			r, err := s.call(context.Background(), nil, "echo", json.RawMessage(`{"text":"hello"}`))
+			r, secrets, err := s.call(context.Background(), nil, "echo", json.RawMessage(`{"text":"hello"}`))
 			if err != nil {
 				t.Errorf("%s: %v", name, err)
 				break
 			}
-			if got := newResult("far_echo", r, tool.Accepted{}); got.Text != "you said hello" {
+			if got := newResult("far_echo", r, tool.Accepted{}, secrets); got.Text != "you said hello" {
 				t.Errorf("%s: got %q", name, got.Text)
 			}
 			s.Close()

@@ -65,6 +65,8 @@ type link interface {
 	mcp.Transport
 	Close() error
 	isEnded() bool
+	// hider returns the hider of the secrets that the server got.
+	hider() egress.Hider
 	// brokenError returns why the connection is unusable, nil if it is usable.
 	brokenError() *sandbox.Error
 	// describeEnd ends the connection, and says why a call failed.
@@ -195,23 +197,23 @@ func (s *Server) open(files *sandbox.Sandbox) (link, error) {
 	return conn, nil
 }
 
-// call calls a tool of the server.
-func (s *Server) call(ctx context.Context, files *sandbox.Sandbox, tool string, args json.RawMessage) (*mcp.CallToolResult, error) {
+// call calls a tool of the server. It also returns the hider of the secrets that the server got.
+func (s *Server) call(ctx context.Context, files *sandbox.Sandbox, tool string, args json.RawMessage) (*mcp.CallToolResult, egress.Hider, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.program.Time)
 	defer cancel()
 	l, err := s.ensureRunning(ctx, files)
 	if err != nil {
-		return nil, err
+		return nil, egress.Hider{}, err
 	}
 	defer endWith(ctx, l.link)()
 	r, err := l.session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: args})
 	if err != nil {
-		return nil, s.callError(ctx, l.link, err)
+		return nil, egress.Hider{}, s.callError(ctx, l.link, err)
 	}
 	if r.NeedsInput() {
-		return nil, &sandbox.Error{Op: "mcp", Path: s.name, Code: "failed", Hint: "the server sent a request instead of an answer, and golem answers no requests of a server"}
+		return nil, egress.Hider{}, &sandbox.Error{Op: "mcp", Path: s.name, Code: "failed", Hint: "the server sent a request instead of an answer, and golem answers no requests of a server"}
 	}
-	return r, nil
+	return r, l.link.hider(), nil
 }
 
 // callError returns the error of a call that failed. A server that answered with an error

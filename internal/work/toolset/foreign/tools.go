@@ -11,6 +11,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/jail/egress"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -58,12 +59,12 @@ func (s *Server) Tools(l Listing, rules func(runs string) []policy.Rule, taken f
 func (s *Server) plan(about tool.Tool, name string) func(context.Context, tool.Names, json.RawMessage) (tool.Plan, error) {
 	return func(_ context.Context, names tool.Names, args json.RawMessage) (tool.Plan, error) {
 		return s.newPlan(names, about.Program, func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
-			r, err := s.call(ctx, files, name, args)
+			r, secrets, err := s.call(ctx, files, name, args)
 			if err != nil {
 				return tool.Result{}, err
 			}
 			accepted, _ := tool.AcceptedMedia(ctx)
-			return newResult(about.Name, r, accepted), nil
+			return newResult(about.Name, r, accepted, secrets), nil
 		})
 	}
 }
@@ -125,8 +126,8 @@ func (s *Server) Lister(rules []policy.Rule, keep func(Listing) error) tool.Tool
 }
 
 // newResult returns the answer of a server as a result. It includes the images that the
-// caller accepts.
-func newResult(name string, r *mcp.CallToolResult, accepted tool.Accepted) tool.Result {
+// caller accepts. The hider removes a secret whose pieces are in several parts of the answer.
+func newResult(name string, r *mcp.CallToolResult, accepted tool.Accepted, secrets egress.Hider) tool.Result {
 	var parts []string
 	var media []tool.Media
 	room := accepted.Bytes
@@ -157,7 +158,7 @@ func newResult(name string, r *mcp.CallToolResult, accepted tool.Accepted) tool.
 			parts = append(parts, "[content of a kind that is not known]")
 		}
 	}
-	text := strings.ToValidUTF8(strings.Join(parts, "\n"), "\uFFFD")
+	text := secrets.Text(strings.ToValidUTF8(strings.Join(parts, "\n"), "\uFFFD"))
 	if r.IsError {
 		return tool.Result{Err: &sandbox.Error{Op: name, Code: "failed", Hint: "the server says: " + cutEnd(text)}, Record: "failed"}
 	}

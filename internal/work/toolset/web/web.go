@@ -41,8 +41,9 @@ type Fetcher interface {
 	// Check reports whether the user must approve a URL. The error says why golem refuses
 	// it.
 	Check(u *url.URL, tainted bool) (ask bool, err error)
-	// Get gets a URL and follows no redirect.
-	Get(ctx context.Context, u *url.URL) (*http.Response, error)
+	// Get gets a URL and follows no redirect. hide removes the user's credentials from the
+	// text of the answer.
+	Get(ctx context.Context, u *url.URL) (answer *http.Response, hide func(text string) string, err error)
 }
 
 // A Set holds the tool. A zero Set can only list it.
@@ -118,7 +119,7 @@ func (s Set) run(ctx context.Context, u *url.URL, start int, tainted bool) (tool
 	ctx, cancel := context.WithTimeout(ctx, maxTime)
 	defer cancel()
 	for range maxRedirects + 1 {
-		answer, err := s.Fetcher.Get(ctx, u)
+		answer, hide, err := s.Fetcher.Get(ctx, u)
 		if err != nil {
 			return tool.Result{}, failure(ctx, u, err)
 		}
@@ -132,7 +133,7 @@ func (s Set) run(ctx context.Context, u *url.URL, start int, tainted bool) (tool
 			continue
 		}
 		defer answer.Body.Close()
-		return s.read(ctx, u, answer, start)
+		return s.read(ctx, u, answer, hide, start)
 	}
 	return tool.Result{}, &sandbox.Error{Op: op, Path: u.Redacted(), Code: "network", Hint: fmt.Sprintf("it redirects more than %d times", maxRedirects)}
 }
@@ -168,7 +169,7 @@ func stopText(to *url.URL) string {
 }
 
 // read returns the text of an answer.
-func (s Set) read(ctx context.Context, u *url.URL, answer *http.Response, start int) (tool.Result, error) {
+func (s Set) read(ctx context.Context, u *url.URL, answer *http.Response, hide func(string) string, start int) (tool.Result, error) {
 	if answer.Header.Get("X-Golem") == "refused" {
 		why, _ := io.ReadAll(io.LimitReader(answer.Body, 1000))
 		return tool.Result{}, &sandbox.Error{Op: op, Path: u.Redacted(), Code: "blocked", Hint: visible.Line(strings.TrimSpace(string(why)), 500)}
@@ -188,6 +189,7 @@ func (s Set) read(ctx context.Context, u *url.URL, answer *http.Response, start 
 	if !ok {
 		return tool.Result{}, &sandbox.Error{Op: op, Path: u.Redacted(), Code: sandbox.ErrInvalid, Hint: fmt.Sprintf("it is %s (%s); web_fetch returns only text", visible.Line(kind, 100), tool.FormatSize(int64(len(data))))}
 	}
+	text = hide(text) // tags and encodings may have split a credential
 	p.Bytes = len(text)
 	p.Text, p.Next = cut(text, start)
 	said := fmt.Sprintf("%s: %d %s, %s", p.URL, p.Status, http.StatusText(p.Status), visible.Line(kind, 100))
