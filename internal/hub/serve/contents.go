@@ -74,6 +74,11 @@ func (c *contents) keep(o owner, hash, part string, value []byte) error {
 	if err != nil {
 		return err
 	}
+	if part != "size" {
+		if isGood, err := c.hasPart(o, hash, part); err != nil || isGood {
+			return err
+		}
+	}
 	nonce := make([]byte, seal.NonceSize())
 	rand.Read(nonce)
 	kept, _ := c.of(o)
@@ -82,18 +87,13 @@ func (c *contents) keep(o owner, hash, part string, value []byte) error {
 	if err != nil || first {
 		return err
 	}
-	old, damage := c.unseal(o, hash, part, there)
-	if damage == nil && bytes.Equal(old, value) {
+	if old, damage := c.unseal(o, hash, part, there); damage == nil && bytes.Equal(old, value) {
 		return nil
 	}
-	if damage != nil && part != "size" { // the hub compares the hash again
-		if err := kept.Forget(c.name(o, hash) + " size"); err != nil {
-			return err
-		}
-	} else if _, isComplete, err := c.size(o, hash); err != nil || isComplete {
-		return err
-	}
 	// It is damaged, or of a file that changed while it was sent.
+	if _, isComplete, err := c.size(o, hash); err != nil || isComplete {
+		return err // somebody else sent the rest meanwhile
+	}
 	if err := kept.Forget(name); err != nil {
 		return err
 	}
@@ -101,17 +101,35 @@ func (c *contents) keep(o owner, hash, part string, value []byte) error {
 	return err
 }
 
+// hasPart reports whether a content is complete and the hub can read a part of it. If it cannot, the
+// content is not complete any more, so that the hub compares the hash again.
+func (c *contents) hasPart(o owner, hash, part string) (bool, error) {
+	if _, isComplete, err := c.size(o, hash); err != nil || !isComplete {
+		return false, err
+	}
+	_, ok, err := c.look(o, hash, part)
+	if ok || err != nil && !errors.Is(err, errDamaged) {
+		return ok, err
+	}
+	return false, c.forgetSize(o, hash)
+}
+
 // errDamaged says that a content cannot be read any more.
 var errDamaged = errors.New("a content is damaged")
 
-// forgetDamaged makes a content count as missing, so that it is sent again. Its parts stay until then.
-func (c *contents) forgetDamaged(o owner, hash string, damage error) error {
+// forgetSize makes a content count as incomplete.
+func (c *contents) forgetSize(o owner, hash string) error {
 	kept, older := c.of(o)
 	err := kept.Forget(c.name(o, hash) + " size")
 	if older != nil {
 		err = errors.Join(err, older.Forget(c.name(o, hash)+" size"))
 	}
-	if err != nil {
+	return err
+}
+
+// forgetDamaged makes a content count as missing, so that it is sent again. Its parts stay until then.
+func (c *contents) forgetDamaged(o owner, hash string, damage error) error {
+	if err := c.forgetSize(o, hash); err != nil {
 		return err
 	}
 	return missing("content %.64s is damaged at the hub (%v); submit the job again, and golem sends it again", hash, damage)
@@ -221,7 +239,7 @@ func (c *contents) get(o owner, hash string, offset int64) (data []byte, whole i
 		return nil, 0, err
 	}
 	if !ok || offset < 0 || offset%hub.MaxPart != 0 || offset > whole {
-		return nil, 0, missing("no content %.64s", hash)
+		return nil, 0, missing("the hub has no content %.64s any more; submit its job again, and golem sends it", hash)
 	}
 	if offset == whole && whole > 0 {
 		return nil, whole, nil

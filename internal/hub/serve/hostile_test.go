@@ -5,6 +5,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -127,6 +130,102 @@ func TestDamage(t *testing.T) {
 		if n, err := p.server.Contents(); n != 0 || err != nil {
 			t.Errorf("part %s: %d messages are left, %v", test.part, n, err)
 		}
+	}
+}
+
+// TestDamagedDisk damages the file in which the server of the hub keeps contents, at many places. A
+// user who submits the job again can always repair that.
+func TestDamagedDisk(t *testing.T) {
+	for _, tenth := range []int64{0, 1, 5, 9} {
+		t.Run(fmt.Sprint(tenth), func(t *testing.T) {
+			p := start(t)
+			p.deadline = time.Minute
+			admin := p.admin()
+			maker, node := p.client(admin, hub.Submit, "maker"), p.client(admin, hub.Node, "node")
+			ctx := t.Context()
+			files := []string{strings.Repeat("first ", 2000), strings.Repeat("second ", 5000)}
+			read := func() (missing int) {
+				t.Helper()
+				submit(t, maker, nil, nil, files...)
+				j := take(t, node)
+				for _, content := range append(files, listText(files...)) {
+					got, err := node.Get(ctx, hub.Part{Job: j.ID, Attempt: j.Attempt, Hash: hub.HashOf([]byte(content))})
+					if hub.IsCode(err, hub.CodeMissing) {
+						missing++
+					} else if err != nil || string(got) != content {
+						t.Errorf("got %d bytes, %v", len(got), err)
+					}
+				}
+				must(t, node.End(ctx, hub.End{Attempt: of(j), State: hub.Done}))
+				return missing
+			}
+			for round := range 2 { // what was repaired can be damaged again
+				read()
+				p.server.Close()
+				damageFile(t, p.dir, tenth)
+				p.start()
+				submit(t, maker, nil, nil, files...)
+				j := take(t, node)
+				for _, content := range files {
+					if _, err := node.Get(ctx, hub.Part{Job: j.ID, Attempt: j.Attempt, Hash: hub.HashOf([]byte(content))}); err != nil && !hub.IsCode(err, hub.CodeMissing) {
+						t.Errorf("round %d: got %v", round, err)
+					}
+				}
+				must(t, node.End(ctx, hub.End{Attempt: of(j), State: hub.Failed}))
+				if n := read(); n != 0 {
+					t.Errorf("round %d: %d contents are missing after golem sent them again", round, n)
+				}
+			}
+			if _, err := admin.Prune(ctx, hub.Prune{Before: time.Now().Add(time.Hour)}); err != nil {
+				t.Errorf("prune: %v", err)
+			}
+			for _, content := range files {
+				if missing, err := maker.Missing(ctx, hub.Lookup{Hashes: []string{hub.HashOf([]byte(content))}}); err != nil || len(missing) != 1 {
+					t.Errorf("after prune the hub lacks %v, %v", missing, err)
+				}
+			}
+		})
+	}
+}
+
+// damageFile flips a byte of the last file with contents, after so many tenths of it.
+func damageFile(t *testing.T, dir string, tenth int64) {
+	t.Helper()
+	var last string
+	filepath.WalkDir(dir, func(name string, _ fs.DirEntry, _ error) error {
+		if strings.HasSuffix(filepath.Dir(name), "once-contents/msgs") && strings.HasSuffix(name, ".blk") {
+			last = name
+		}
+		return nil
+	})
+	file, err := os.OpenFile(last, os.O_RDWR, 0)
+	must(t, err)
+	defer file.Close()
+	about, err := file.Stat()
+	must(t, err)
+	one := make([]byte, 1)
+	_, err = file.ReadAt(one, about.Size()*tenth/10)
+	must(t, err)
+	_, err = file.WriteAt([]byte{^one[0]}, about.Size()*tenth/10)
+	must(t, err)
+}
+
+// TestDamagedPart checks that the hub compares the hash of a content again if the disk lost a part of it.
+func TestDamagedPart(t *testing.T) {
+	p := start(t)
+	maker := p.client(p.admin(), hub.Submit, "maker")
+	whole := bytes.Repeat([]byte("0123456789abcdef"), hub.MaxPart/8+1)
+	part := hub.Part{Hash: hub.HashOf(whole), Size: int64(len(whole))}
+	must(t, maker.Put(t.Context(), part, bytes.NewReader(whole)))
+	p.server.Close()
+	damageFile(t, p.dir, 1)
+	p.start()
+	if err := maker.Put(t.Context(), part, bytes.NewReader(bytes.ToUpper(whole))); !hub.IsCode(err, hub.CodeInvalid) {
+		t.Errorf("another content: got %v", err)
+	}
+	must(t, maker.Put(t.Context(), part, bytes.NewReader(whole)))
+	if got, err := maker.Get(t.Context(), hub.Part{Hash: part.Hash}); err != nil || !bytes.Equal(got, whole) {
+		t.Errorf("sent again: got %d bytes, %v", len(got), err)
 	}
 }
 

@@ -2,6 +2,8 @@ package store
 
 import (
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -13,7 +15,8 @@ import (
 // its group if it has one.
 type once struct {
 	*stream
-	group string // "" or the first part of its subjects, with a dot
+	group  string // "" or the first part of its subjects, with a dot
+	spares bool   // a key whose value the server lost to a damaged disk takes another one
 }
 
 func (o *once) subject(key string) string { return o.group + hexHash(key) }
@@ -31,10 +34,11 @@ func (s *Store) Once(name string) (state.Once, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &once{made, ""}, nil
+	return &once{stream: made}, nil
 }
 
-// Groups are decisions in groups. All of a group can be removed at once.
+// Groups are decisions in groups. All of a group can be removed at once. A decision that cannot be
+// read any more, because the server's disk is damaged, counts as not made.
 type Groups struct{ once }
 
 // Groups returns the groups of a name. Its own keys, in no group, are those of Once.
@@ -43,11 +47,11 @@ func (s *Store) Groups(name string) (*Groups, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Groups{once{made, ""}}, nil
+	return &Groups{once{stream: made, spares: true}}, nil
 }
 
 // In returns the decisions of a group.
-func (g *Groups) In(group string) state.Once { return &once{g.stream, hexHash(group) + "."} }
+func (g *Groups) In(group string) state.Once { return &once{g.stream, hexHash(group) + ".", true} }
 
 // ForgetGroup removes all decisions of a group.
 func (g *Groups) ForgetGroup(group string) error {
@@ -70,7 +74,7 @@ func (g *Groups) ForgetOthers(group string, keys map[string]bool) error {
 		keep[prefix+hexHash(key)] = true
 	}
 	for subject := range about.State.Subjects {
-		if keep[subject] {
+		if original, _, _ := strings.Cut(subject, spare); keep[original] {
 			continue
 		}
 		if err := g.Purge(ctx, jetstream.WithPurgeSubject(subject)); err != nil {
@@ -91,7 +95,7 @@ func (s *Store) Fence(name string) (*Fence, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Fence{once{made, ""}}, nil
+	return &Fence{once{stream: made}}, nil
 }
 
 // Count returns how many decisions the fence has had.
@@ -110,12 +114,28 @@ func (*Fence) Forget(string) error {
 	return fmt.Errorf("what a fence has decided stays decided")
 }
 
+// spare stands in a subject after that of its key. The server can neither read nor remove a message
+// on a damaged part of its disk, and still refuses another one at its subject.
+const (
+	spare     = ".spare."
+	maxSpares = 20 // so many times a value is damaged
+)
+
 // Decide implements state.Once.
 func (o *once) Decide(key string, value []byte) (kept []byte, first bool, err error) {
 	if len(value) > MaxValue {
 		return nil, false, fmt.Errorf("a value of %d bytes; at most %d are kept", len(value), MaxValue)
 	}
 	subject, writer := o.subject(key), nats.NewInbox()
+	kept, first, err = o.decide(subject, writer, value)
+	for n := 1; o.spares && n <= maxSpares && isCode(err, codeStoreFailed); n++ {
+		kept, first, err = o.decide(subject+spare+strconv.Itoa(n), writer, value)
+	}
+	return kept, first, err
+}
+
+// decide is Decide for a subject.
+func (o *once) decide(subject, writer string, value []byte) (kept []byte, first bool, err error) {
 	for tries := 0; ; tries++ {
 		_, err := o.add(subject, nats.Header{writerHeader: {writer}}, value)
 		if err == nil {
@@ -134,6 +154,9 @@ func (o *once) Decide(key string, value []byte) (kept []byte, first bool, err er
 // Look implements state.Once.
 func (o *once) Look(key string) (value []byte, ok bool, err error) {
 	m, ok, err := o.last(o.subject(key))
+	if err == nil && !ok && o.spares {
+		m, ok, err = o.last(o.subject(key) + spare + "*")
+	}
 	if !ok {
 		return nil, false, err
 	}
@@ -144,5 +167,9 @@ func (o *once) Look(key string) (value []byte, ok bool, err error) {
 func (o *once) Forget(key string) error {
 	ctx, cancel := o.within()
 	defer cancel()
-	return o.Purge(ctx, jetstream.WithPurgeSubject(o.base+"."+o.subject(key)))
+	err := o.Purge(ctx, jetstream.WithPurgeSubject(o.base+"."+o.subject(key)))
+	if err == nil && o.spares {
+		err = o.Purge(ctx, jetstream.WithPurgeSubject(o.base+"."+o.subject(key)+spare+"*"))
+	}
+	return err
 }
