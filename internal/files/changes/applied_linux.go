@@ -50,15 +50,11 @@ func readApplied(dir, name string) (*AppliedTransaction, error) {
 	}
 	a := &AppliedTransaction{dir: dir, record: w, lost: w.isSessionLost()}
 	for i, l := range w.layers {
-		list, err := readChanges(l)
+		list, err := readApplicable(l)
 		if err != nil {
 			return nil, err
 		}
-		skipped, err := readList[string](l, skippedName)
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range overlay.Applicable(list, skipped) {
+		for _, c := range list {
 			a.Changes = append(a.Changes, Change{c, w.targets[i], i})
 		}
 	}

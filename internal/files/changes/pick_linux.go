@@ -70,7 +70,7 @@ func (o *Overlays) begin(st *store, picks []Pick, unused bool) (*Transaction, er
 	}
 	w.of, w.picked = o.layers, make([][]string, len(o.layers))
 	t := &Transaction{store: st, record: w,
-		settle: func() error { return o.alone(func() error { return st.settle(w, nil) }) },
+		settle: func() error { return o.alone(func() error { return st.settle(w) }) },
 		unpick: func() error { return o.alone(func() error { return st.unpick(w) }) }}
 	for i := range o.layers {
 		if err := o.pick(t, i, picks, unused); err != nil {
@@ -86,7 +86,7 @@ func (o *Overlays) begin(st *store, picks []Pick, unused bool) (*Transaction, er
 		}
 		if t.inPlace = append(t.inPlace, inPlace); len(inPlace) > 0 {
 			t.alone = o.aloneUnused
-			t.settle = func() error { return st.settle(w, nil) } // Apply calls it in alone
+			t.settle = func() error { return st.settle(w) } // Apply calls it in alone
 		}
 	}
 	return t, w.describe()

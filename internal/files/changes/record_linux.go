@@ -200,3 +200,37 @@ func (w *record) skip(names []string) error {
 	}
 	return nil
 }
+
+// skipMore adds to the changes that golem skips.
+func (w *record) skipMore(names []string) error {
+	for i, l := range w.layers {
+		skipped, err := readList[string](l, skippedName)
+		if err != nil {
+			return err
+		}
+		if err := writeList(l, skippedName, append(skipped, pathsIn(w.targets, i, names)...)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// appliesAny reports whether golem applies a change of a record.
+func (w *record) appliesAny() (bool, error) {
+	for _, l := range w.layers {
+		if list, err := readApplicable(l); err != nil || len(list) > 0 {
+			return true, err
+		}
+	}
+	return false, nil
+}
+
+// readApplicable returns the changes of an overlay of a record, without those that golem skips.
+func readApplicable(l overlay.Overlay) ([]overlay.PathChange, error) {
+	list, err := readChanges(l)
+	if err != nil {
+		return nil, err
+	}
+	skipped, err := readList[string](l, skippedName)
+	return overlay.Applicable(list, skipped), err
+}

@@ -226,17 +226,36 @@ func (st *store) recover(dir string) (done Recovered, err error) {
 		if _, err := st.each(w, abortRecord); err != nil {
 			return done, err
 		}
-		if list := w.inPlace(); len(list) > 0 {
-			session := &Overlays{dir: filepath.Dir(w.of[list[0]].Store)}
-			if err := session.alone(func() error { return st.giveBack(w) }); err != nil {
-				return done, err
-			}
+		if err := st.giveBackAlone(w, nil); err != nil {
+			return done, err
 		}
 		return done, st.remove(w)
 	}
-	clash, err := st.each(w, recoverRecord) // keeps the files that others have changed since
+	return st.recoverApply(w)
+}
+
+// recoverApply completes the apply of a record. It keeps the files that others have changed
+// since, and the session has their changes again. They are no part of the record any more.
+func (st *store) recoverApply(w *record) (done Recovered, err error) {
+	if done.Kept, err = st.each(w, recoverRecord); err != nil {
+		return done, err
+	}
+	if len(done.Kept) > 0 {
+		if err := errors.Join(w.skipMore(done.Kept), st.giveBackAlone(w, done.Kept)); err != nil {
+			return done, err
+		}
+	}
+	applies, err := w.appliesAny()
 	if err != nil {
 		return done, err
 	}
-	return Recovered{Applied: 1}, errors.Join(st.settle(w, clash), st.remember(w))
+	if !applies {
+		if err := w.undecide(); err != nil {
+			return done, err
+		}
+		_, err := st.each(w, abortRecord)
+		return done, errors.Join(err, st.remove(w))
+	}
+	done.Applied = 1
+	return done, errors.Join(st.settle(w), st.remember(w))
 }

@@ -206,7 +206,7 @@ func (r request) carryOut() (got reply) {
 			err = overlay.Transfer{Session: r.Layer, To: r.To}.Take(list, skipped)
 		}
 	case returnChanges:
-		err = overlay.Transfer{Session: r.Layer, To: r.To}.Return()
+		err = overlay.Transfer{Session: r.Layer, To: r.To}.Return(r.Paths)
 	case settleChanges:
 		var paths, skipped []string
 		if paths, err = readList[string](r.To, picksName); err == nil {
@@ -222,11 +222,8 @@ func (r request) carryOut() (got reply) {
 		}
 	case restoreChanges:
 		var list []overlay.PathChange
-		if list, err = readChanges(r.To); err == nil {
-			var skipped []string
-			if skipped, err = readList[string](r.To, skippedName); err == nil {
-				err = r.Layer.Restore(r.To, overlay.Applicable(list, skipped))
-			}
+		if list, err = readApplicable(r.To); err == nil {
+			err = r.Layer.Restore(r.To, list)
 		}
 	case discardChanges:
 		if err = r.Layer.Discard(r.Paths); r.Rest && errors.Is(err, fs.ErrNotExist) {

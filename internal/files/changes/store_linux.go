@@ -192,13 +192,30 @@ func (w *record) holdsTaken() bool {
 
 // giveBack moves files back into the session that take moved out of it. The helper of a
 // killed golem takes none any more.
-func (st *store) giveBack(w *record) error {
+func (st *store) giveBack(w *record) error { return st.giveBackSome(w, nil) }
+
+// giveBackSome is giveBack for the files at or below names, or for all if names is nil.
+func (st *store) giveBackSome(w *record, names []string) error {
 	for _, i := range w.inPlace() {
-		if _, err := st.helper.ask(request{Do: returnChanges, Layer: w.of[i], To: w.layers[i]}); err != nil {
+		paths := pathsIn(w.targets, i, names)
+		if names != nil && len(paths) == 0 {
+			continue
+		}
+		if _, err := st.helper.ask(request{Do: returnChanges, Layer: w.of[i], To: w.layers[i], Paths: paths}); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// giveBackAlone is giveBackSome while nobody works on the session.
+func (st *store) giveBackAlone(w *record, names []string) error {
+	list := w.inPlace()
+	if len(list) == 0 {
+		return nil
+	}
+	session := &Overlays{dir: filepath.Dir(w.of[list[0]].Store)}
+	return session.alone(func() error { return st.giveBackSome(w, names) })
 }
 
 // unpick marks the picked changes of a record as not applied in the overlays of the
@@ -218,20 +235,13 @@ func (st *store) unpick(w *record) error {
 	return nil
 }
 
-// settle removes the applied changes of a record from the overlays of the session. It
-// keeps the changes in clash, the names of files that others changed meanwhile.
-func (st *store) settle(w *record, clash []string) error {
+// settle removes the applied changes of a record from the overlays of the session.
+func (st *store) settle(w *record) error {
 	for i, paths := range w.picked {
 		if len(paths) == 0 {
 			continue
 		}
-		skipped, err := readList[string](w.layers[i], skippedName)
-		if err != nil {
-			return err
-		}
-		skipped = append(skipped, pathsIn(w.targets, i, clash)...)
-		err = errors.Join(writeList(w.layers[i], picksName, paths), writeList(w.layers[i], skippedName, skipped))
-		if err != nil {
+		if err := writeList(w.layers[i], picksName, paths); err != nil {
 			return err
 		}
 		if _, err := st.helper.ask(request{Do: settleChanges, Layer: w.of[i], To: w.layers[i]}); err != nil {

@@ -59,6 +59,7 @@ type Result struct {
 // Recovered says what Recover has completed.
 type Recovered struct {
 	Applied   int      // transactions that are now applied
+	Kept      []string // names of files that changed since, so that golem did not apply their changes
 	Undone    int      // transactions that are now undone
 	Left      []string // names of files that changed since, so that their changes are not undone
 	Reverted  int      // transactions of which nothing is applied now: golem was killed before it had decided to apply them
@@ -74,7 +75,7 @@ type Broken struct {
 
 func (r *Recovered) add(other Recovered) {
 	r.Applied, r.Undone, r.Reverted = r.Applied+other.Applied, r.Undone+other.Undone, r.Reverted+other.Reverted
-	r.Left = append(r.Left, other.Left...)
+	r.Kept, r.Left = append(r.Kept, other.Kept...), append(r.Left, other.Left...)
 	r.Discarded += other.Discarded
 	r.Broken = append(r.Broken, other.Broken...)
 }

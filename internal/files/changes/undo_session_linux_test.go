@@ -110,3 +110,107 @@ func TestUndoIntoRemovedSession(t *testing.T) {
 		t.Errorf("got records %q, %v", left, err)
 	}
 }
+
+// TestEditAfterKilledApply edits files after golem was killed while it applied changes. The
+// next golem applies the others and names the edited ones, whose changes are in the session
+// again. An undo restores the others only. It is the same if that golem is killed, too.
+func TestEditAfterKilledApply(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		edited string // space separated
+		killed string // how far the golem came that completes the apply
+	}{{"old", ""}, {"f1", ""}, {"old f1", ""}, {"", ""}, {"old f1", "applied"}, {"old f0 f1", ""}} {
+		name := test.edited + " " + test.killed
+		dir := t.TempDir()
+		records, real := sandbox.Host(dir+"/records"), dir+"/real/"
+		must(t, errors.Join(os.Mkdir(real, 0o755), os.WriteFile(real+"old", []byte("old\n"), 0o644)))
+		k, err := Open(sandbox.Host(dir+"/session"), []Directory{{sandbox.Host(dir + "/real"), "/"}}, false)
+		must(t, err)
+		for _, name := range []string{"f0", "f1", "old"} {
+			must(t, os.WriteFile(filepath.Join(k.layers[0].UpperDir(), name), []byte("new\n"), 0o644))
+		}
+		must(t, k.layers[0].RecordBases(true))
+		change, err := k.Begin(records, []Pick{{Name: "/f0"}, {Name: "/f1"}, {Name: "/old"}})
+		must(t, err)
+		st, w := change.store, change.record
+		for _, do := range []func() ([]string, error){
+			func() ([]string, error) { return st.take(w) },
+			func() ([]string, error) { return st.each(w, prepareRecord) },
+			func() ([]string, error) { return nil, w.decide() },
+		} {
+			if clash, err := do(); err != nil || len(clash) > 0 {
+				t.Fatal(name, clash, err)
+			}
+		}
+		edited := strings.Fields(test.edited)
+		for _, name := range edited {
+			must(t, os.WriteFile(real+name+".mine", []byte("mine\n"), 0o644))
+			must(t, os.Rename(real+name+".mine", real+name))
+		}
+		if test.killed == "applied" {
+			_, err := st.each(w, recoverRecord)
+			must(t, err)
+		}
+		must(t, w.held.Close())
+		must(t, os.Rename(w.dir, filepath.Join(st.dir, "golem-session-1-0-1"))) // of a golem that has ended
+		done, err := Recover(records)
+		must(t, err)
+		slices.Sort(done.Kept)
+		var want []string
+		for _, name := range edited {
+			want = append(want, "/"+name)
+		}
+		slices.Sort(want)
+		wantApplied := 1
+		if len(edited) == 3 {
+			wantApplied = 0
+		}
+		if !slices.Equal(done.Kept, want) || done.Applied != wantApplied || len(done.Broken) > 0 {
+			t.Errorf("%s: got %+v, want %q", name, done, want)
+		}
+		check := func(when, other, old string, session []string) {
+			t.Helper()
+			for _, file := range []string{"f0", "f1", "old"} {
+				want := other
+				if file == "old" {
+					want = old
+				}
+				if slices.Contains(edited, file) {
+					want = "mine\n"
+				}
+				if got, err := os.ReadFile(real + file); string(got) != want || err != nil && want != "" {
+					t.Errorf("%s, %s: %s has %q, %v, want %q", name, when, file, got, err, want)
+				}
+			}
+			list, _, err := k.Changes()
+			var names []string
+			for _, c := range list {
+				names = append(names, c.Name())
+				if _, own := k.Texts(c, 100); string(own) != "new\n" {
+					t.Errorf("%s, %s: %s has %q in the session", name, when, c.Name(), own)
+				}
+			}
+			slices.Sort(names)
+			if err != nil || !slices.Equal(names, session) {
+				t.Errorf("%s, %s: the session has %q, %v, want %q", name, when, names, err, session)
+			}
+		}
+		check("completed", "new\n", "new\n", want)
+		last, err := Last(records)
+		if wantApplied == 0 {
+			if err == nil {
+				t.Errorf("%s: golem would undo %v", name, last.Changes)
+			}
+			continue
+		}
+		must(t, err)
+		if len(last.Changes) != 3-len(edited) {
+			t.Errorf("%s: golem would undo %v", name, last.Changes)
+		}
+		if clash, err := last.Undo(nil); err != nil || len(clash) > 0 {
+			t.Errorf("%s: undo: %q, %v", name, clash, err)
+		}
+		check("undone", "", "old\n", []string{"/f0", "/f1", "/old"})
+		must(t, k.Close())
+	}
+}

@@ -216,20 +216,36 @@ func (o Overlay) CheckApply(changes []PathChange, skipped []string) error {
 	return err
 }
 
-// Recover completes an interrupted apply.
-func (o Overlay) Recover() error {
-	if exists(o.Store + "/" + appliedName) {
-		return o.RemoveStaging()
-	}
-	moves, a, err := resumeApply(o)
-	if errors.Is(err, fs.ErrNotExist) && moves == nil {
+// Recover completes an interrupted apply. It keeps files that somebody changed meanwhile, and
+// lists them in a ConflictError, also if it is called again. Undo does not count them as
+// applied. If no change was applied, AbortApply may follow.
+func (o Overlay) Recover() (err error) {
+	var made, unmade []move
+	switch {
+	case !o.HasMoves():
 		return nil
+	case exists(o.Store + "/" + appliedName):
+		if made, err = readMoves(o.Store, movesName); err == nil {
+			unmade, err = readUnmade(o)
+		}
+	default:
+		var a *applier
+		if made, a, err = resumeApply(o); err == nil {
+			defer a.close()
+			made, unmade, err = a.finishMoves(made)
+		}
+	}
+	if err == nil && (len(made) > 0 || len(unmade) == 0) {
+		err = o.RemoveStaging()
 	}
 	if err != nil {
 		return err
 	}
-	defer a.close()
-	return errors.Join(a.finishMoves(moves), o.RemoveStaging())
+	var conflict ConflictError
+	for _, m := range unmade {
+		conflict.Paths = append(conflict.Paths, m.Path)
+	}
+	return conflict.orNil()
 }
 
 // HasMoves reports whether there is a list of moves, some of which may be made.

@@ -296,9 +296,10 @@ func (s *openedStore) copySkipping(to *tree, list []stampedTree, groups map[stri
 	return rest, err
 }
 
-// Return moves files back into the session that Take moved out of it. A later Take moves
-// nothing. Nobody may work in the session. Calling it again does no harm.
-func (x Transfer) Return() error {
+// Return moves files back into the session that Take moved out of it: those at or below the
+// paths, or all if there are no paths. A later Take moves none of them. Nobody may work in the
+// session. Calling it again does no harm.
+func (x Transfer) Return(paths []string) error {
 	list, err := readInPlace(x.To.Store)
 	if err != nil || len(list.Trees) == 0 {
 		return err
@@ -313,7 +314,13 @@ func (x Transfer) Return() error {
 		return err
 	}
 	defer upper.close()
+	var rest []stampedTree
+	isChosen := matchPaths(paths)
 	for _, t := range list.Trees {
+		if len(paths) > 0 && !isChosen(t.Path) {
+			rest = append(rest, t)
+			continue
+		}
 		if _, err := upper.stat(t.Path); errors.Is(err, unix.ENOENT) {
 			continue
 		}
@@ -326,6 +333,9 @@ func (x Transfer) Return() error {
 		}
 	}
 	// The helper of a killed golem may call Take even now.
+	if list.Trees = rest; len(rest) > 0 {
+		return list.write(x.To.Store)
+	}
 	return os.Remove(x.To.Store + "/" + inPlaceName)
 }
 

@@ -179,8 +179,8 @@ func TestTakeKilled(t *testing.T) {
 		if n := strings.Count(output(t, to.UpperDir(), "find . -name 'd*'"), "\n"); n > 0 && n < 600 {
 			middle++
 		}
-		must(t, x.Return())
-		must(t, x.Return())
+		must(t, x.Return(nil))
+		must(t, x.Return(nil))
 		must(t, b.Unpick([]string{"."}))
 		if got := b.changes(); got != before {
 			t.Fatalf("kill %d: got %s\nwant %s", i, got, before)

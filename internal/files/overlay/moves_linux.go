@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"slices"
@@ -96,29 +97,63 @@ func readMoves(store, name string) ([]move, error) {
 	return list, nil
 }
 
-// finishMoves makes the moves that are not made yet. It skips a move if something else is
-// at its path now, and lists those in a ConflictError.
-func (a *applier) finishMoves(moves []move) error {
+// finishMoves makes the moves that are not made yet, and marks them as made. If something else
+// is at the path of a move now, it takes the move out of the list, and returns it among unmade.
+func (a *applier) finishMoves(moves []move) (made, unmade []move, err error) {
 	since, err := readTime(a.Store + "/" + clockName)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	var conflict ConflictError
+	listed := make(map[string]bool)
 	for _, m := range moves {
+		listed[m.Path] = true
 		err := error(errReplaced)
 		if !a.isModifiedDir(m, since) {
 			err = a.makeMove(m)
 		}
+		isMade := err == nil
 		if errors.Is(err, errReplaced) {
-			conflict.Paths = append(conflict.Paths, m.Path)
-		} else if err != nil {
-			return fmt.Errorf("%s: %w", m.Path, err)
+			if err = nil; m.Action != changeMode { // somebody may have changed the file after the move
+				isMade, err = a.isMade(m)
+			}
+		}
+		switch {
+		case err != nil:
+			return nil, nil, fmt.Errorf("%s: %w", m.Path, err)
+		case isMade:
+			made = append(made, m)
+		default:
+			unmade = append(unmade, m)
 		}
 	}
-	if err := a.markApplied(); err != nil {
-		return err
+	before, err := readUnmade(a.Overlay) // of a golem that was killed here
+	if err != nil {
+		return nil, nil, err
 	}
-	return conflict.orNil()
+	fresh := len(unmade)
+	for _, m := range before {
+		if !listed[m.Path] {
+			unmade = append(unmade, m)
+		}
+	}
+	if fresh > 0 {
+		if err := writeMoves(a.Store, unmadeName, unmade); err != nil {
+			return nil, nil, err
+		}
+		if err := writeMoves(a.Store, movesName, made); err != nil {
+			return nil, nil, err
+		}
+	}
+	return made, unmade, a.markApplied()
+}
+
+// readUnmade returns the moves that Recover did not make.
+func readUnmade(o Overlay) ([]move, error) {
+	list, err := readMoves(o.Store, unmadeName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return list, err
 }
 
 // isModifiedDir reports whether somebody changed the content of a directory that the move

@@ -52,6 +52,7 @@ const (
 	clockName    = "clock"   // its ctime is the start of the work
 	movesName    = "moves"   // the list of moves
 	appliedName  = "applied"
+	unmadeName   = "unmade"   // moves that Recover did not make, which are no longer in the list
 	revertedName = "reverted" // all moves of which UndoApply has reverted some
 	mountName    = "mount"    // the mount point of a session's overlay
 	copyName     = "copy"     // the copy of a session without overlay mounts

@@ -83,18 +83,23 @@ type Recovery struct {
 // recover completes what a killed golem was applying, undoing or discarding. See changes.Recover.
 func (l pendingChanges) recover() (r Recovery, err error) {
 	done, err := changes.Recover(l.dir)
-	var notes []string
-	if done.Applied > 0 {
-		notes = append(notes, "golem was killed while it applied changes, and has now applied the rest, except for files that changed since"+l.undoHint())
+	return Recovery{Undone: done.Undone > 0, Notes: recoveryNotes(done, l.undoHint)}, err
+}
+
+// recoveryNotes says what golem has completed.
+func recoveryNotes(done changes.Recovered, undoHint func(what string) string) (notes []string) {
+	switch {
+	case done.Applied > 0 && len(done.Kept) > 0:
+		notes = append(notes, "golem was killed while it applied changes, and has now applied the rest"+except(done.Kept)+undoHint("the others"))
+	case done.Applied > 0:
+		notes = append(notes, "golem was killed while it applied changes, and has now applied the rest"+undoHint("them"))
+	case len(done.Kept) > 0:
+		notes = append(notes, "golem was killed while it applied changes, and has applied none of them, because the files changed since: "+someNames(done.Kept))
 	}
 	if done.Undone > 0 {
 		note := "golem was killed while it undid changes, and has now undone the rest"
 		if len(done.Left) > 0 {
-			note += ", except for " + visible.Count(len(done.Left), "file") + " that changed since: " + sandbox.Shown(done.Left[0])
-			if len(done.Left) > 1 {
-				note += ", …"
-			}
-			note += "; golem undo --list lists them"
+			note += except(done.Left) + "; golem undo --list lists them"
 		}
 		notes = append(notes, note)
 	}
@@ -105,15 +110,34 @@ func (l pendingChanges) recover() (r Recovery, err error) {
 		notes = append(notes, "golem was killed before it had applied any change, and nothing is applied now; golem diff shows the changes")
 	}
 	for _, b := range done.Broken {
-		notes = append(notes, "golem was killed while it applied, undid or discarded changes, and cannot complete that: "+visible.Text(b.Why)+"; your directory may have a part of them, and "+visible.Text(string(b.Dir))+" keeps the files")
+		notes = append(notes, "golem was killed while it applied, undid or discarded changes, and cannot complete that: "+visible.Text(b.Why)+"; your directory may have a part of them, and "+visible.Text(string(b.Dir))+" keeps the files; delete it when you no longer need them")
 	}
-	return Recovery{Undone: done.Undone > 0, Notes: notes}, err
+	return notes
 }
 
-// undoHint says that golem undo undoes the changes that were applied last, if it can.
-func (l pendingChanges) undoHint() string {
+// except names files that golem left as they are.
+func except(names []string) string {
+	return ", except for " + visible.Count(len(names), "file") + " that changed since: " + someNames(names)
+}
+
+// someNames lists the first of some names.
+func someNames(names []string) string {
+	const most = 3
+	var list []string
+	for _, name := range names[:min(most, len(names))] {
+		list = append(list, sandbox.Shown(name))
+	}
+	if len(names) > most {
+		list = append(list, "…")
+	}
+	return strings.Join(list, ", ")
+}
+
+// undoHint says that golem undo undoes the changes that were applied last, if it can. what
+// stands for the changes.
+func (l pendingChanges) undoHint(what string) string {
 	if last, err := changes.Last(l.dir); err == nil && last.WhyFinal() == "" {
-		return "; golem undo undoes them"
+		return "; golem undo undoes " + what
 	}
 	return ""
 }
