@@ -234,6 +234,9 @@ func (s *Sandbox) checkMoveTo(f, t location, attr Attr) error {
 		if err := s.checkSize(p, there, e); err != nil {
 			return err
 		}
+		if err := s.content.checkMoved(p, there, e); err != nil {
+			return err
+		}
 		return s.checkRemove(there, Attr{Mode: e.Type})
 	})
 	if err != nil || !attr.Mode.IsDir() || f.rule.mount != t.rule.mount {

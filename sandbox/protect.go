@@ -44,7 +44,7 @@ type partPattern struct {
 
 func newGuard(patterns []string) (guard, string) {
 	var g guard
-	for _, pattern := range append(Protected(), patterns...) {
+	for _, pattern := range patterns {
 		p := composeAccents(caseless(strings.TrimPrefix(pattern, "./")))
 		if !canMatch(p) {
 			return guard{}, "protect: " + brief(pattern) + " is not a pattern; .env, *.key and /ci/** are"

@@ -15,6 +15,7 @@ type Sandbox struct {
 	layers   []layer
 	protect  []string
 	guard    guard
+	content  contentGuard
 	table    table
 }
 
@@ -24,6 +25,8 @@ type Config struct {
 	// Protect adds patterns to those of [Protected]. ".env" and "*.key" match a name in
 	// any directory, "/ci/**" matches only from the top.
 	Protect []string
+	// ProtectContent protects more files, by their content.
+	ProtectContent ContentRule
 }
 
 // A Mount puts a directory of the host, or another store, at a virtual path.
@@ -61,7 +64,10 @@ type mount struct {
 func New(c Config) (*Sandbox, error) {
 	s := &Sandbox{protect: slices.Clone(c.Protect)}
 	var why string
-	if s.guard, why = newGuard(c.Protect); why != "" {
+	if s.guard, why = newGuard(append(Protected(), c.Protect...)); why == "" {
+		s.content, why = newContentGuard(c.ProtectContent)
+	}
+	if why != "" {
 		return nil, &Error{Op: "mount", Code: ErrInvalid, Hint: why}
 	}
 	for _, given := range c.Mounts {
@@ -260,7 +266,7 @@ func (s *Sandbox) Mounts() []Mount {
 // Config returns the configuration of the sandbox before any Restrict. It is for the
 // user's side only: a sandbox made from it is not restricted.
 func (s *Sandbox) Config() Config {
-	c := Config{Protect: slices.Clone(s.protect)}
+	c := Config{Protect: slices.Clone(s.protect), ProtectContent: s.content.rule}
 	for _, m := range s.mounts {
 		c.Mounts = append(c.Mounts, m.withAccess(m.Access))
 	}

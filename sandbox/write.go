@@ -61,6 +61,13 @@ func (s *Sandbox) put(p location, content io.ReadSeeker, size int64, how How) (I
 	if size > most {
 		return Info{}, tooLarge(size, most, "")
 	}
+	err := s.content.check(p.name, func() (io.ReadCloser, error) {
+		_, err := content.Seek(0, io.SeekStart)
+		return io.NopCloser(content), err
+	})
+	if err != nil {
+		return Info{}, err
+	}
 	b := p.rule.mount.Backend
 	attempt := func() (Attr, error) {
 		// A failed attempt may have read the content.

@@ -75,6 +75,9 @@ const (
 // anywhere are the reasons that do not depend on the place of a file.
 var anywhere = []string{script, notebook, macros, packed}
 
+// worker is the reason for YAML files that golem reads as workers in the directories for them.
+const worker = "has the keys of a worker of golem"
+
 // first returns the first entry that matches the parts of a path.
 func first(list []entry, parts []string) (entry, bool) {
 	i := slices.IndexFunc(list, func(e entry) bool { return e.matches(parts) })

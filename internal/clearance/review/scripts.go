@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/workerfile"
 )
 
 // code returns a flag for a file that becomes code.
@@ -16,6 +17,9 @@ func code(c FileChange) []Flag {
 	why, ok := Code(c.Path)
 	if (!ok || why == hidden) && bytes.HasPrefix(c.New, []byte("#!")) && c.Mode != link && c.Operation != remove {
 		why, ok = script, true
+	}
+	if (!ok || why == hidden || why == script) && (workerfile.IsWorker(c.Path, c.New) || workerfile.IsWorker(c.Path, c.Old)) {
+		why, ok = worker, true
 	}
 	if !ok {
 		return nil

@@ -46,7 +46,7 @@ func (e Env) CanWorkerWrite(name string) bool {
 // compares directories by identity, so that a bind mount or another case of letters hides
 // nothing.
 func isWithin(root, name string) bool {
-	root, name = evalSymlinks(root), evalSymlinks(name)
+	root, name = project.RealDir(root), project.RealDir(name)
 	if rel, err := filepath.Rel(root, name); err == nil && filepath.IsLocal(rel) {
 		return true
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/golem-forge/golem/internal/clearance"
 	"github.com/golem-forge/golem/internal/clearance/git"
+	"github.com/golem-forge/golem/internal/work/project"
+	"github.com/golem-forge/golem/internal/work/workerfile"
 )
 
 // ProtectAll protects the repositories of targets that mounts show: a worker that writes
@@ -35,7 +37,7 @@ func (r Targets) ProtectAll() {
 // ending.
 func (r Targets) ProtectWorkers() {
 	for _, w := range r.Workers {
-		if path.Ext(w.File) != ".worker" {
+		if path.Ext(w.File) != workerfile.Suffix {
 			r.protect(filepath.Join(r.Root, filepath.FromSlash(w.File)), true)
 		}
 	}
@@ -55,13 +57,13 @@ func (r Targets) protectAddress(dir string) {
 // protect protects a repository in every mount that shows it: with whole the directory,
 // or else only the names that repositories consist of.
 func (r Targets) protect(dir string, whole bool) {
-	dir = evalSymlinks(dir)
+	dir = project.RealDir(dir)
 	for _, m := range r.Project.Mounts {
-		rel, err := filepath.Rel(evalSymlinks(m.HostDir()), dir)
+		rel, err := filepath.Rel(project.RealDir(m.HostDir()), dir)
 		if err != nil || !filepath.IsLocal(rel) {
 			continue
 		}
-		pattern := literal(strings.TrimSuffix(path.Join(m.Target, filepath.ToSlash(rel)), "/"))
+		pattern := project.LiteralPattern(strings.TrimSuffix(path.Join(m.Target, filepath.ToSlash(rel)), "/"))
 		if !whole || rel == "." || exists(filepath.Join(dir, "worktrees")) {
 			pattern += partsOfGit
 		}
@@ -74,27 +76,6 @@ func (r Targets) protect(dir string, whole bool) {
 // partsOfGit are the names that a repository consists of. A work tree in the same
 // directory is not part of it.
 const partsOfGit = "/{HEAD,objects,refs,packed-refs,reftable,logs,config,config.worktree,hooks,info,worktrees,modules,index,shallow,commondir}"
-
-// literal returns a name as a pattern that matches it.
-func literal(name string) string {
-	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune(`*?[]{}\,`, r) {
-			return '?'
-		}
-		return r
-	}, name)
-}
-
-// evalSymlinks returns a path without symlinks, as far as the path exists.
-func evalSymlinks(name string) string {
-	if at, err := filepath.EvalSymlinks(name); err == nil {
-		return at
-	}
-	if up := filepath.Dir(name); up != name {
-		return filepath.Join(evalSymlinks(up), filepath.Base(name))
-	}
-	return name
-}
 
 func exists(name string) bool {
 	_, err := os.Stat(name)

@@ -8,8 +8,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -80,7 +82,7 @@ func Classify(op string, files *sandbox.Sandbox, t *changes.Transaction, named .
 	repositories := l.repositoryFilter()
 	for _, c := range t.Changes {
 		e := entry{c, c.Name()}
-		pattern := files.ProtectedBy(e.name)
+		pattern := ProtectedBy(files, c, t.Open)
 		if slices.Contains(named, e.name) && pattern != ".git" {
 			pattern = ""
 		}
@@ -114,6 +116,21 @@ func Classify(op string, files *sandbox.Sandbox, t *changes.Transaction, named .
 // SetParts names, for files of which only some hunks are applied, those hunks. See
 // tool.Change.Part.
 func (l *ChangeSet) SetParts(parts map[string]string) { l.parts = parts }
+
+// ProtectedBy returns the pattern or the rule that protects a changed path, "" if there is
+// none. open returns the new content of a file.
+func ProtectedBy(files *sandbox.Sandbox, c changes.Change, open func(changes.Change) (*os.File, error)) string {
+	name := c.Name()
+	switch pattern := files.ProtectedBy(name); {
+	case pattern != "":
+		return pattern
+	case c.Kind == overlay.Symlink:
+		return files.ProtectedContent(name, nil)
+	case c.Kind == overlay.File:
+		return files.ProtectedContent(name, func() (io.ReadCloser, error) { return open(c) })
+	}
+	return ""
+}
 
 // explainProtected says which files are skipped because a pattern protects them.
 func explainProtected(op, pattern string) string {

@@ -268,6 +268,16 @@ func (t *Texts) Read(c Change, most int64) (real, own []byte) {
 	return real, own
 }
 
+// Open opens the content of a changed file in the session.
+func (t *Texts) Open(c Change) (*os.File, error) {
+	if i := slices.Index(t.o.targets, c.Target); i >= 0 {
+		if r := t.reader(t.o.layers[i].UpperOrCopy()); r != nil {
+			return r.Open(c.Path)
+		}
+	}
+	return nil, fs.ErrNotExist
+}
+
 // OldFiles lists the files and symlinks of the user's directory at the path of a change that
 // deletes or replaces it. It stops after most names, with those of directories.
 func (t *Texts) OldFiles(c Change, most int) (list []OldFile) {

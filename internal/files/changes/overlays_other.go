@@ -4,6 +4,7 @@ package changes
 
 import (
 	"context"
+	"io/fs"
 	"os"
 
 	"github.com/golem-forge/golem/internal/files/overlay"
@@ -80,6 +81,9 @@ type Texts struct{}
 
 // Read returns nothing.
 func (*Texts) Read(Change, int64) (real, own []byte) { return nil, nil }
+
+// Open fails.
+func (*Texts) Open(Change) (*os.File, error) { return nil, fs.ErrNotExist }
 
 // OldFiles returns nothing.
 func (*Texts) OldFiles(Change, int) []OldFile { return nil }

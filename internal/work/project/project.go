@@ -221,7 +221,7 @@ const Overlay = "overlay"
 // Sandbox opens the mounts. The function layer provides the backend and the access of a
 // mount with the mode Overlay. An error names the target and the line that wrote it.
 func (p *Project) Sandbox(layer func(Mount) (sandbox.Mount, error)) (*sandbox.Sandbox, error) {
-	c := sandbox.Config{Protect: p.Protect}
+	c := sandbox.Config{Protect: p.Protect, ProtectContent: p.protectWorkers()}
 	for _, m := range p.Mounts {
 		mount := sandbox.Mount{Target: m.Target, Source: m.Source, Base: m.Base,
 			Access: m.Access(), Suffixes: m.Suffixes, MaxFileBytes: m.MaxFileBytes}

@@ -95,7 +95,7 @@ func (s Sessions) changes(k *changes.Overlays, names []string, diffs bool) (list
 				list[i].Files++
 				list[i].Size += c.Size
 			}
-			if pattern := files.ProtectedBy(c.Name()); pattern != "" && list[i].Protected == "" {
+			if pattern := approval.ProtectedBy(files, c, texts.Open); pattern != "" && list[i].Protected == "" {
 				list[i].Protected, list[i].Inside = pattern, true
 			}
 			if !list[i].Git && ofGit(c.Name()) {
@@ -140,7 +140,7 @@ type texts struct {
 // changedOf describes a change. Read says whether to read the contents, and diffs whether
 // to compare them line by line.
 func changedOf(from *changes.Texts, files *sandbox.Sandbox, c changes.Change, read, diffs bool) (FileChange, texts) {
-	d := FileChange{Path: c.Name(), Op: c.Op, Kind: c.Kind, OldKind: c.OldKind, Size: c.Size, LinkTarget: c.LinkTarget, Conflict: c.Conflict, Protected: files.ProtectedBy(c.Name()),
+	d := FileChange{Path: c.Name(), Op: c.Op, Kind: c.Kind, OldKind: c.OldKind, Size: c.Size, LinkTarget: c.LinkTarget, Conflict: c.Conflict, Protected: approval.ProtectedBy(files, c, from.Open),
 		GitModes: [2]string{approval.GitMode(c.OldKind, c.OldMode), approval.GitMode(c.Kind, c.Mode)}}
 	if c.Op != overlay.Delete && c.Kind != overlay.Symlink {
 		d.Mode = fmt.Sprintf("%04o", c.Mode)

@@ -134,7 +134,7 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 	var from map[string]string // old names of files in moved directories
 	r.Moves, from = lost.findMoves(texts, slices.DeleteFunc(slices.Clone(standing), func(c changes.Change) bool {
 		name := c.Name() // a change that golem does not apply is no part of a move
-		return files.ProtectedBy(name) != "" || ofGit(name) || len(names) > 0 && !anyWithin(names, name)
+		return approval.ProtectedBy(files, c, texts.Open) != "" || ofGit(name) || len(names) > 0 && !anyWithin(names, name)
 	}))
 	size := int64(0)
 	for i, c := range standing {

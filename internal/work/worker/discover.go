@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -9,17 +8,16 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/golem-forge/golem/internal/work/strictyaml"
+	"github.com/golem-forge/golem/internal/work/workerfile"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 const (
-	suffix     = ".worker"
+	suffix     = workerfile.Suffix
 	maxWorkers = 200 // of a program
 
 	// typeScriptDir is the directory in which the TypeScript version looked for workers.
@@ -121,21 +119,14 @@ func (d *finder) readDirectory(name string) {
 
 // Stem returns the name of a worker file without its ending, "" for the name of any other
 // file.
-func Stem(name string) string {
-	for _, ending := range []string{suffix, ".yaml", ".yml"} {
-		if stem, ok := strings.CutSuffix(name, ending); ok {
-			return stem
-		}
-	}
-	return ""
-}
+func Stem(name string) string { return workerfile.Stem(name) }
 
 // reportCase reports a worker file whose ending is not in lower case. Without it the
 // program could have no worker, and no limits of one.
 func (d *finder) reportCase(name string) {
 	ending := strings.ToLower(path.Ext(name))
 	if ending != suffix {
-		if data, err := d.readContent(name); err != nil || !hasOwnKey(data) {
+		if data, err := d.readContent(name); err != nil || !workerfile.HasKey(data) {
 			return
 		}
 	}
@@ -183,33 +174,10 @@ func (d *finder) readEither(stem string) {
 // readYAML reads a worker in a YAML file. It skips other YAML files, which may be
 // anything.
 func (d *finder) readYAML(name string) {
-	if data, err := d.readContent(name); err == nil && isPrintable(name) && hasOwnKey(data) {
+	if data, err := d.readContent(name); err == nil && isPrintable(name) && workerfile.HasKey(data) {
 		d.readFile(name)
 	}
 }
-
-// ownKeys are the keys that only worker files have.
-const ownKeys = "instructions|prompt|toolsets|tool_rules|allow_workers"
-
-// hasOwnKey reports whether a YAML file has a key that only worker files have, in any of the
-// forms in which YAML writes keys. A file that is not YAML has it at the beginning of a line.
-func hasOwnKey(data []byte) bool {
-	if !likelyKey().Match(data) { // the others need no parser
-		return false
-	}
-	if workerKey().Match(data) {
-		return true
-	}
-	node, _ := strictyaml.Parse("", bytes.TrimPrefix(data, []byte("\ufeff")))
-	return slices.ContainsFunc(node.Fields, func(f strictyaml.Field) bool {
-		return slices.Contains(strings.Split(ownKeys, "|"), f.Key.Text)
-	})
-}
-
-// workerKey matches a key that only worker files have.
-var workerKey = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?m)^\x{feff}?["']?(` + ownKeys + `)["']?[ \t]*:`)
-})
 
 // readFile reads one file, unless it is missing or was read before.
 func (d *finder) readFile(name string) {

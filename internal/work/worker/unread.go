@@ -6,12 +6,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/golem-forge/golem/internal/work/strictyaml"
+	"github.com/golem-forge/golem/internal/work/workerfile"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -147,7 +146,7 @@ func (d *finder) reportUnreadFile(name string, isLikely bool) {
 	isWorker := slices.Contains([]string{suffix, suffix + "s"}, path.Ext(plain))
 	if isYAML := strings.HasSuffix(plain, ".yaml") || strings.HasSuffix(plain, ".yml"); isYAML && isLikely {
 		data, err := d.readContent(name)
-		isWorker = err != nil || likelyKey().Match(data) || hasKeysOfWorker(data)
+		isWorker = err != nil || workerfile.LikelyHasKey(data) || hasKeysOfWorker(data)
 	}
 	if isWorker {
 		d.addProblem(sandbox.Shown(name), "this worker is not read, and the program has no other"+d.missing(), "a worker is a regular file main.worker, workers/NAME.worker or workers/NAME/worker.worker; rename it, move it away, or write its directory in worker_paths")
@@ -183,11 +182,6 @@ func workerName(name string) string {
 	}
 	return stem
 }
-
-// likelyKey matches a key of worker files in any form of YAML.
-var likelyKey = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)\b(` + ownKeys + `)["']?\s*:`)
-})
 
 // hasKeysOfWorker reports whether all keys of a YAML file are those of workers, and not only
 // keys that many files have.

@@ -84,9 +84,9 @@ func planEdit(_ context.Context, names tool.Names, a editArgs) (tool.Plan, error
 		if err := checkSize(names, op, name, len(content)); err != nil {
 			return tool.Preparation{}, err
 		}
-		return old.prepareContent(op, name, content, func(_ int, version string) any {
+		return old.prepareContent(files, op, name, content, func(_ int, version string) any {
 			return Edited{name, len(a.Edits), version}
-		}), nil
+		})
 	}
 	return tool.NewChangePlan(prepare, policy.Effect{Verb: policy.Read, Target: name}, policy.Effect{Verb: policy.Write, Target: name}), nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 
 	"github.com/golem-forge/golem/internal/decide/policy"
@@ -80,9 +81,9 @@ func planWrite(names tool.Names, a writeArgs) (tool.Plan, error) {
 		if err := old.check(op, name, wanted); err != nil {
 			return tool.Preparation{}, err
 		}
-		return old.prepareContent(op, name, content, func(n int, v string) any {
+		return old.prepareContent(files, op, name, content, func(n int, v string) any {
 			return Written{name, old.version.IsZero(), n, v}
-		}), nil
+		})
 	}
 	effects := []policy.Effect{{Verb: policy.Write, Target: name}}
 	if a.IfVersion != "" { // the result reveals whether the file has this content, so the call also counts as a read
@@ -137,7 +138,10 @@ func (b base) check(op, name string, wanted sandbox.Version) error {
 // content. told makes the structured result of the call. If somebody else changes the file in between, the write fails with a conflict
 // and keeps that change. A file that has the content already is written all the same,
 // because an answer about it would reveal the content.
-func (b base) prepareContent(op, name string, content []byte, told func(written int, version string) any) tool.Preparation {
+func (b base) prepareContent(files *sandbox.Sandbox, op, name string, content []byte, told func(written int, version string) any) (tool.Preparation, error) {
+	if rule := files.ProtectedContent(name, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(content)), nil }); rule != "" {
+		return tool.Preparation{}, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrProtected, Hint: "only clearance can write such content here: " + rule + " protects it"}
+	}
 	change := tool.DescribeChange(name, b.version, b.content, content)
 	if !b.whole {
 		change.Diff, change.Original = "", nil
@@ -160,7 +164,7 @@ func (b base) prepareContent(op, name string, content []byte, told func(written 
 		}
 		return tool.Result{Text: fmt.Sprintf("%s %s: %s, version %s", verb, sandbox.Shown(name), tool.FormatSize(int64(len(content))), version),
 			ForModel: ", version " + version, Data: told(len(content), version)}, nil
-	}, change).WithUndo()
+	}, change).WithUndo(), nil
 }
 
 // replace writes the content if the version and the mode of the file have not changed.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"path"
@@ -168,6 +169,10 @@ func (p *puller) addFile(pull *clearance.Pull, f clearance.Pulled) error {
 	theirs, err := pull.Read(f.Hash, maxPulled)
 	if err != nil {
 		return err
+	}
+	if p.files.ProtectedContent(name, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(theirs)), nil }) != "" {
+		p.addNote(name, "skipped, protected")
+		return nil
 	}
 	ours, version, err := p.files.ReadVersion(name)
 	missing := errors.Is(err, fs.ErrNotExist)
