@@ -66,33 +66,36 @@ func hideSecrets(answer *http.Response) error {
 		}
 	}
 	if answer.StatusCode == http.StatusUnauthorized && u.add != nil {
-		noticeRefusal(answer.Request, u.add)
+		// The program cannot know why, because it has only the placeholder.
+		notice(answer.Request, "the host does not accept the credential "+u.add.name+" (401); if it has expired, renew it outside and start the command again")
 	}
 	answer.Header.Del("Set-Cookie")
-	both, isUpgrade := answer.Body.(io.ReadWriteCloser)
+	var finders []*finder
 	for _, s := range u.hide {
 		s.hideInHeader(answer.Header)
-		answer.Body = &replacer{ReadCloser: answer.Body, finder: s.finder(), atEnd: func() { s.hideInHeader(answer.Trailer) }}
+		finders = append(finders, s.finder())
 	}
-	if isUpgrade {
-		answer.Body = struct {
-			io.ReadCloser
-			io.Writer
-		}{answer.Body, both}
+	if both, isUpgrade := answer.Body.(io.ReadWriteCloser); isUpgrade {
+		if answer.Header.Get("Sec-Websocket-Extensions") != "" {
+			return refusal("the server uses an extension of websockets that nobody offered, so golem cannot keep the credential " + u.hide[0].name + " out of its messages")
+		}
+		answer.Body = newSocket(both, finders, func(why string) { notice(answer.Request, why) })
+		return nil
+	}
+	for i, s := range u.hide {
+		answer.Body = &replacer{ReadCloser: answer.Body, hiding: hiding{finder: finders[i]}, atEnd: func() { s.hideInHeader(answer.Trailer) }}
 	}
 	return nil
 }
 
-// noticeRefusal records that a host does not accept the credential: the program cannot know
-// why, because it has only the placeholder.
-func noticeRefusal(r *http.Request, s *secret) {
+// notice records something that the user should know about a request.
+func notice(r *http.Request, why string) {
 	from, ok := r.Context().Value(streamKey{}).(*stream)
 	if !ok {
 		return
 	}
 	record := from.record(Noticed)
-	record.Request = r.Method + " " + r.URL.EscapedPath()
-	record.Why = "the host does not accept the credential " + s.name + " (401); if it has expired, renew it outside and start the command again"
+	record.Request, record.Why = r.Method+" "+r.URL.EscapedPath(), why
 	from.n.report(record)
 }
 
@@ -130,19 +133,15 @@ func (w hidingWriter) WriteHeader(code int) {
 // Unwrap gives http.ResponseController the writer's other methods.
 func (w hidingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// A replacer is an answer's body without the secret. It holds back bytes only as long as
-// they may be the beginning of a secret (finder.held).
+// A replacer is an answer's body without the secret.
 type replacer struct {
 	io.ReadCloser
-	finder *finder
-	atEnd  func()
+	hiding
+	atEnd func()
 
-	buffer   []byte
-	seen     []byte // bytes of the host: the last ones that were returned, then those that are held back
-	returned int    // how many of them were returned
-	ready    []byte // bytes to return
-	out      []byte // the array of ready
-	err      error
+	buffer []byte
+	ready  []byte // bytes to return
+	err    error
 }
 
 func (r *replacer) Read(b []byte) (int, error) {
@@ -164,18 +163,33 @@ func (r *replacer) fill() {
 	}
 	var n int
 	n, r.err = r.ReadCloser.Read(r.buffer)
-	r.seen = append(r.seen, r.buffer[:n]...)
-	r.out = r.finder.hide(r.out[:0], r.seen, r.returned)
-	held := 0
-	switch {
-	case r.err == nil:
-		held = min(r.finder.held(r.seen), len(r.out))
-	case r.err == io.EOF && r.atEnd != nil:
+	r.ready = r.add(r.buffer[:n], r.err != nil)
+	if r.err == io.EOF && r.atEnd != nil {
 		r.atEnd()
 	}
-	r.ready = r.out[:len(r.out)-held]
-	r.returned = len(r.seen) - held
-	old := max(0, r.returned-r.finder.context)
-	r.seen = slices.Delete(r.seen, 0, old)
-	r.returned -= old
+}
+
+// A hiding replaces a secret in a text that comes in pieces. It holds back bytes only as long
+// as they may be the beginning of a secret (finder.held).
+type hiding struct {
+	finder   *finder
+	seen     []byte // bytes of the host: the last ones that were returned, then those that are held back
+	returned int    // how many of them were returned
+	out      []byte // the array of the bytes that add returned
+}
+
+// add returns the bytes that pass after more bytes of the text, until the next call. If the
+// text ends there, it holds back none.
+func (h *hiding) add(more []byte, ends bool) []byte {
+	h.seen = append(h.seen, more...)
+	h.out = h.finder.hide(h.out[:0], h.seen, h.returned)
+	held := 0
+	if !ends {
+		held = min(h.finder.held(h.seen), len(h.out))
+	}
+	h.returned = len(h.seen) - held
+	old := max(0, h.returned-h.finder.context)
+	h.seen = slices.Delete(h.seen, 0, old)
+	h.returned -= old
+	return h.out[:len(h.out)-held]
 }

@@ -58,7 +58,7 @@ func TestSplitSecret(t *testing.T) {
 			if way == "in bytes" && name != "whole" {
 				continue // white space ends what golem holds back
 			}
-			got, err := io.ReadAll(&replacer{ReadCloser: io.NopCloser(body), finder: f})
+			got, err := io.ReadAll(&replacer{ReadCloser: io.NopCloser(body), hiding: hiding{finder: f}})
 			if want := "<" + fake[:len(key)] + ">"; err != nil || join(string(got)) != want {
 				t.Errorf("%s %s: got %q, %v, want %q", name, way, got, err, want)
 			}
@@ -67,7 +67,7 @@ func TestSplitSecret(t *testing.T) {
 			}
 		}
 	}
-	got, err := io.ReadAll(&replacer{ReadCloser: io.NopCloser(iotest.OneByteReader(strings.NewReader(every(1, "\r\n")))), finder: f})
+	got, err := io.ReadAll(&replacer{ReadCloser: io.NopCloser(iotest.OneByteReader(strings.NewReader(every(1, "\r\n")))), hiding: hiding{finder: f}})
 	if text := strings.Join(strings.Fields(string(got)), ""); err != nil || strings.Contains(text, key[16:]) || !strings.HasSuffix(text, fake[20:len(key)]) {
 		t.Errorf("got %q, %v", text, err)
 	}

@@ -76,7 +76,7 @@ func TestForms(t *testing.T) {
 					parts <- part
 				}
 				close(parts)
-				got, err := io.ReadAll(&replacer{ReadCloser: io.NopCloser(pieces(parts)), finder: f})
+				got, err := io.ReadAll(&replacer{ReadCloser: io.NopCloser(pieces(parts)), hiding: hiding{finder: f}})
 				if err != nil || len(got) != len(message) {
 					t.Fatalf("%s in pieces of %d: got %d bytes, want %d, %v", name, size, len(got), len(message), err)
 				}

@@ -140,9 +140,13 @@ func TestWebsocket(t *testing.T) {
 					return
 				}
 				defer c.Close()
-				fmt.Fprintf(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nkey %s\n", r.Header.Get("X-Api-Key"))
+				fmt.Fprintf(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+				message := "key " + r.Header.Get("X-Api-Key") + "\n"
+				for i := range len(message) { // each byte in a fragment of its own
+					c.Write([]byte{map[bool]byte{true: 1}[i == 0] | map[bool]byte{true: 0x80}[i == len(message)-1], 1, message[i]})
+				}
 				line, _ := buffered.ReadString('\n')
-				fmt.Fprintf(c, "echo %s", line)
+				fmt.Fprintf(c, "\x81%c%s", len(line)-6, line[6:])
 			}))
 			c := w.mustDial("example.com", map[bool]uint16{true: 443, false: 80}[strings.HasPrefix(y.url, "https")])
 			if strings.HasPrefix(y.url, "https") {
@@ -160,11 +164,19 @@ func TestWebsocket(t *testing.T) {
 			if y.rule.Credential != "" {
 				want = "key " + w.placeholder("c") + "\n"
 			}
-			if got, err := in.ReadString('\n'); err != nil || got != want {
-				t.Errorf("got %q, %v, want %q", got, err, want)
+			var got strings.Builder
+			for range len(want) {
+				frame := make([]byte, 3)
+				if _, err := io.ReadFull(in, frame); err != nil {
+					t.Fatal(err)
+				}
+				got.WriteByte(frame[2])
 			}
-			io.WriteString(c, "hello\n")
-			if got, err := in.ReadString('\n'); err != nil || got != "echo hello\n" {
+			if got.String() != want {
+				t.Errorf("got %q, want %q", got.String(), want)
+			}
+			io.WriteString(c, "\x81\x86\x00\x00\x00\x00hello\n")
+			if got, err := in.ReadString('\n'); err != nil || !strings.HasSuffix(got, "hello\n") {
 				t.Errorf("got %q, %v", got, err)
 			}
 			c.Close()
