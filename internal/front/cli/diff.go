@@ -292,7 +292,9 @@ func (v *reviewText) notesOf(c session.FileChange) string {
 		notes = append(notes, "protected ("+c.Protected+"): golem applies it only if you name it")
 	}
 	if c.Unread && slash(c) != "" {
-		notes = append(notes, "too many files to count all lines")
+		notes = append(notes, "golem did not count all lines")
+	} else if c.Enough {
+		notes = append(notes, "not read, because much has changed; golem diff FILE compares it")
 	} else if c.Unread {
 		notes = append(notes, "too large to compare")
 	}

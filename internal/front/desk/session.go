@@ -214,10 +214,10 @@ func (s *server) addChanges(ctx context.Context, one inbox.ProgramSession, v *se
 func sortFiles(r *session.Review) (files []session.FileChange, open []string) {
 	rows := 0
 	for _, c := range r.Files {
-		if rows += c.Added + c.Removed + 10; rows > maxRowsOpen || len(open) >= maxFilesOpen || c.Size > maxBytesOpen {
-			break
+		if more := c.Added + c.Removed + 10; rows+more <= maxRowsOpen && len(open) < maxFilesOpen && c.Size <= maxBytesOpen {
+			rows += more
+			open = append(open, c.Path)
 		}
-		open = append(open, c.Path)
 	}
 	files = slices.Clone(r.Files)
 	slices.SortFunc(files, func(a, b session.FileChange) int {

@@ -41,15 +41,41 @@ type FileChange struct {
 	Removed     int          `json:"removed"`
 	Binary      bool         `json:"binary,omitempty"`
 	Unread      bool         `json:"unread,omitempty"` // golem did not read it, for example because it is too large
+	Enough      bool         `json:"-"`                // golem did not read it, because it had read enough others
 	Diff        string       `json:"diff,omitempty"`
 	GitModes    [2]string    `json:"-"` // before and after, as git writes them; 000000 if there is no file
 }
 
-// Limits on what is read to count lines: files, and their bytes.
+// Limits on what is read to count lines: files, their bytes, and the bytes of one file.
 const (
 	maxCounted      = 10_000
 	maxCountedBytes = 64 << 20
+	maxRead         = tool.MaxCompared / 2
 )
+
+// A reading is how much golem still reads to count lines.
+type reading struct {
+	files int
+	bytes int64
+}
+
+func newReading() reading { return reading{maxCounted, maxCountedBytes} }
+
+// reads reports whether golem reads the contents of a change, if it has some.
+func (r *reading) reads(c changes.Change) bool {
+	return c.Kind != overlay.File && c.OldKind != overlay.File || r.take(c.Size)
+}
+
+// take reports whether golem reads a file of a size. A file that is too large takes nothing from
+// the others.
+func (r *reading) take(size int64) bool {
+	if r.files <= 0 || size > min(maxRead, r.bytes) {
+		return false
+	}
+	r.files--
+	r.bytes -= size
+	return true
+}
 
 // Changes lists what a session has changed at and below some names; without names, all of
 // it. With diffs it adds the diffs. unfit is not "" if there are names that no sandbox
@@ -82,7 +108,7 @@ func (s Sessions) changes(k *changes.Overlays, names []string, diffs bool) (list
 	ofGit := repositoriesAmong(files, standing)
 	texts := changes.OpenTexts(k)
 	defer texts.Close()
-	size, lost := int64(0), newLosses()
+	left, lost := newReading(), newLosses()
 	for _, c := range standing {
 		if len(names) > 0 && !anyWithin(names, c.Name()) {
 			continue
@@ -106,8 +132,7 @@ func (s Sessions) changes(k *changes.Overlays, names []string, diffs bool) (list
 		if c.Kind == overlay.Dir && c.Op == overlay.Create {
 			at[c.Name()] = len(list)
 		}
-		size += c.Size
-		d, _ := changedOf(texts, files, c, diffs || len(list) < maxCounted && size < maxCountedBytes, diffs)
+		d, _ := changedOf(texts, files, c, diffs || left.reads(c), diffs)
 		if isDirectoryGone(c) {
 			lost.add(texts, c, &d)
 		}
@@ -150,9 +175,10 @@ func changedOf(from *changes.Texts, files *sandbox.Sandbox, c changes.Change, re
 		d.OldMode = fmt.Sprintf("%04o", c.OldMode)
 	}
 	if d.Unread = !read && (c.Kind == overlay.File || c.OldKind == overlay.File) && c.Op != overlay.Mode; d.Unread || c.Kind != overlay.File && c.OldKind != overlay.File || c.Op == overlay.Mode {
+		d.Enough = d.Unread && c.Size <= maxRead
 		return d, texts{}
 	}
-	real, own := from.Read(c, tool.MaxCompared/2)
+	real, own := from.Read(c, maxRead)
 	t := texts{real: real, own: own}
 	d.Unread = c.OldKind == overlay.File && real == nil || c.Kind == overlay.File && own == nil
 	if real == nil && own == nil {

@@ -14,9 +14,8 @@ import (
 // losses counts what is lost with directories that a session has deleted or replaced, and
 // finds those that it has only moved. An overlay lists such a directory without its contents.
 type losses struct {
-	names int   // how many more names golem looks at
-	files int   // how many more files it reads to count their lines
-	bytes int64 // and how many bytes of them
+	names int // how many more names golem looks at
+	reading
 
 	listed map[string][]changes.OldFile // by name of the directory
 	moved  map[string]changes.Move      // by old name of the directory
@@ -30,7 +29,7 @@ type oldFile struct {
 }
 
 func newLosses() *losses {
-	return &losses{names: changes.MaxOldFiles, files: maxCounted, bytes: maxCountedBytes, listed: make(map[string][]changes.OldFile)}
+	return &losses{names: changes.MaxOldFiles, reading: newReading(), listed: make(map[string][]changes.OldFile)}
 }
 
 // isDirectoryGone reports whether a change deletes a directory, or puts something else in its
@@ -86,7 +85,7 @@ func (l *losses) compare(from *changes.Texts, c changes.Change, old string, d *F
 	if f.Kind != overlay.File || t.own == nil || d.Unread || code {
 		return c.PathChange
 	}
-	real, _ := from.Read(f.change, tool.MaxCompared/2)
+	real, _ := from.Read(f.change, maxRead)
 	if real == nil {
 		return c.PathChange
 	}
@@ -126,12 +125,11 @@ func (l *losses) add(from *changes.Texts, c changes.Change, d *FileChange) {
 		if f.Kind != overlay.File {
 			continue
 		}
-		if l.files--; l.files < 0 || f.Size > l.bytes {
+		if !l.take(f.Size) {
 			d.Unread = true
 			continue
 		}
-		l.bytes -= f.Size
-		text, _ := from.Read(one, tool.MaxCompared/2)
+		text, _ := from.Read(one, maxRead)
 		if text == nil && f.Size > 0 {
 			d.Unread = true
 		}

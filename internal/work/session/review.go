@@ -8,7 +8,6 @@ import (
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/decide/approval"
 	"github.com/golem-forge/golem/internal/decide/explain"
-	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/jail"
@@ -136,7 +135,7 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 		name := c.Name() // a change that golem does not apply is no part of a move
 		return approval.ProtectedBy(files, c, texts.Open) != "" || ofGit(name) || len(names) > 0 && !anyWithin(names, name)
 	}))
-	size := int64(0)
+	left := newReading()
 	for i, c := range standing {
 		if report != nil {
 			report(i, len(standing))
@@ -152,12 +151,9 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 			}
 			continue
 		}
-		size += c.Size
-		read := diffs || len(r.Files) < maxCounted && size < maxCountedBytes
 		before, isKnown := find(known, name, c)
-		if isKnown = isKnown && !diffs && from[name] == ""; isKnown {
-			read = false
-		}
+		isKnown = isKnown && !diffs && from[name] == ""
+		read := diffs || !isKnown && left.reads(c)
 		d, t := changedOf(texts, files, c, read, diffs)
 		was := c.PathChange
 		if from[name] != "" && read && c.Kind == overlay.File {
@@ -167,11 +163,11 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 			lost.add(texts, c, &d)
 		}
 		if read && c.Op == overlay.Mode && c.Kind == overlay.File && c.Mode&^c.OldMode&0o111 != 0 {
-			_, own := texts.Read(c, tool.MaxCompared/2)
+			_, own := texts.Read(c, maxRead)
 			t.own = approval.ScriptLine(own)
 		}
 		if isKnown {
-			d.Added, d.Removed, d.Binary, d.Unread = before.added, before.removed, before.binary, before.unread
+			d.Added, d.Removed, d.Binary, d.Unread, d.Enough = before.added, before.removed, before.binary, before.unread, false
 		}
 		if c.Kind == overlay.Dir && c.Op == overlay.Create && !d.UnusualMode && filled[name] {
 			continue // the files in it show that it is new

@@ -133,7 +133,9 @@ func readChange(r *git.Reader, dir string, c git.ChangedFile, left *int64) (revi
 			return []byte("commit " + string(hash) + "\n"), 0, nil
 		}
 		content, size, err := r.Blob(hash, min(maxCommitFile, max(*left, 0)))
-		*left -= int64(len(content))
+		if size <= maxCommitFile { // a file that is too large takes nothing from the others
+			*left -= int64(len(content))
+		}
 		one.Cut = one.Cut || err == nil && int64(len(content)) < size
 		return content, size, err
 	}
@@ -158,6 +160,9 @@ func readChange(r *git.Reader, dir string, c git.ChangedFile, left *int64) (revi
 	}
 	if one.Cut {
 		shown.Diff, shown.Omitted = "", "too large to show"
+		if max(one.OldSize, one.Size) <= maxCommitFile {
+			shown.Omitted = "there is too much to show"
+		}
 	}
 	switch {
 	case c.Old != "" && c.New != "" && c.OldMode != c.NewMode:
