@@ -23,7 +23,7 @@ import (
 
 // records opens the stored records of the program.
 func (f *programFlags) records() (*storage.Records, error) {
-	p, err := f.open(opening{})
+	p, err := f.open(opening{otherwise: sessionOrState})
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ Exit code 0: answered; 3: a call still waits.`,
 		if f.atHub {
 			return f.approveHub(cmd, args)
 		}
-		p, err := f.open(opening{})
+		p, err := f.open(opening{otherwise: sessionOrState})
 		if err != nil {
 			return f.hintElsewhere(f.findCall(strings.Join(args, ""), err))
 		}
@@ -292,7 +292,7 @@ advance: what each rule allows, for whom, and until when.`,
 	}
 	flags := addProgramFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		p, err := flags.open(opening{})
+		p, err := flags.open(opening{otherwise: sessionOrState})
 		if err != nil {
 			return flags.hintElsewhere(err)
 		}

@@ -180,7 +180,7 @@ func completeSessions(cmd *cobra.Command, _ []string, typed string) ([]cobra.Com
 }
 
 func completeApprovals(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	p, err := completionFlags(cmd).open(opening{})
+	p, err := completionFlags(cmd).open(opening{otherwise: sessionOrState})
 	if err != nil || !p.Storage.Exists() { // opening the records would make the state
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/golem-forge/golem/internal/decide/explain"
+	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/sandbox"
@@ -24,6 +25,7 @@ type fallback int
 const (
 	sessionMounts      fallback = iota // the mounts with which a session started
 	sessionOrDirectory                 // as sessionMounts; without a session, the directory as an overlay
+	sessionOrState                     // as sessionMounts; without a session, the state that sessions have left
 	flagMounts                         // the mounts of flags, or the directory as an overlay
 	emptyProgram                       // a program without files: its Content.Hash is ""
 	sessionState                       // the state of sessions without a program; emptyProgram if there is none
@@ -73,13 +75,19 @@ func (f *programFlags) openNow(how opening) (*program.Program, error) {
 		return p, err
 	case how.otherwise == defaultWorker:
 		return openDefault(o, p, err, how.session)
-	case how.otherwise == sessionMounts, how.otherwise == sessionOrDirectory:
+	case how.otherwise == sessionMounts, how.otherwise == sessionOrDirectory, how.otherwise == sessionOrState:
 		found, err := openSessionMounts(o, p, how.session)
 		var none usageError
-		if how.otherwise == sessionOrDirectory && errors.As(err, &none) {
+		if !errors.As(err, &none) {
+			return found, err
+		}
+		if how.otherwise == sessionOrDirectory {
 			return openFlagMounts(o, nil)
 		}
-		return found, err
+		if bare := inbox.Bare(o, o.Dir); bare != nil && how.otherwise == sessionOrState {
+			return bare, nil
+		}
+		return nil, err
 	case p.Content.Hash != "":
 		return p, err
 	case how.otherwise == flagMounts:

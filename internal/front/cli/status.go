@@ -64,7 +64,11 @@ other.`,
 		for _, w := range all {
 			list = append(list, w.of())
 		}
-		waiting, err := inbox.Collect(cmd.Context(), list, p, most)
+		o, err := f.options()
+		if err != nil {
+			return err
+		}
+		waiting, err := inbox.Collect(cmd.Context(), list, most, p, inbox.Bare(o, f.dir))
 		if err != nil {
 			return err
 		}

@@ -69,6 +69,17 @@ func BareSessions(o program.Options, dir string) ([]ProgramSession, error) {
 	return all, nil
 }
 
+// Bare returns the state of golem exec without a program in a directory, nil if there is none. A call
+// can wait in it after its sessions are gone.
+func Bare(o program.Options, dir string) *program.Program {
+	o.Dir = dir
+	p, err := program.LoadMounts(o, nil)
+	if err != nil || !p.Storage.Exists() {
+		return nil
+	}
+	return p
+}
+
 // realSource resolves the symlinks in a path except in its last part.
 func realSource(dir string) string {
 	parent, base := filepath.Split(filepath.Clean(dir))

@@ -61,9 +61,9 @@ type Commit struct {
 	Program *program.Program
 }
 
-// Collect returns what waits in some sessions and in a program, which may be nil. If most is
-// not 0, it looks at the sessions in their order until that many have changes.
-func Collect(ctx context.Context, all []ProgramSession, p *program.Program, most int) (Waiting, error) {
+// Collect returns what waits in some sessions, in their programs and in others, which may be nil.
+// If most is not 0, it looks at the sessions in their order until that many have changes.
+func Collect(ctx context.Context, all []ProgramSession, most int, others ...*program.Program) (Waiting, error) {
 	var w Waiting
 	programs := make(map[string]*program.Program) // by state directory
 	for _, s := range all {
@@ -83,8 +83,10 @@ func Collect(ctx context.Context, all []ProgramSession, p *program.Program, most
 			w.Sessions = append(w.Sessions, c)
 		}
 	}
-	if p != nil {
-		programs[string(p.Storage.Dir())] = p
+	for _, p := range others {
+		if p != nil && programs[string(p.Storage.Dir())] == nil {
+			programs[string(p.Storage.Dir())] = p
+		}
 	}
 	for _, p := range programs {
 		if !p.Storage.Exists() {
@@ -195,7 +197,7 @@ func directoryOf(ctx context.Context, o program.Options, k inventory.Known, most
 	}
 	all, p, err := sessionsIn(o, d.Path)
 	if err == nil {
-		d.Waiting, err = Collect(ctx, all, p, most)
+		d.Waiting, err = Collect(ctx, all, most, p, Bare(o, d.Path))
 	}
 	if err != nil {
 		d.Problem = firstLine(err)
