@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// MaxMedia is how many bytes of media a result may have. Encoded as base64, as most
+// maxMedia is how many bytes of media a result may have. Encoded as base64, as most
 // protocols do, they are as long as the longest text.
-const MaxMedia = MaxResult / 4 * 3
+const maxMedia = MaxResult / 4 * 3
 
 // Media is content that is not text.
 type Media struct {
@@ -49,7 +49,7 @@ type Accepted struct {
 func (a Accepted) Has(kind string) bool { return slices.Contains(a.Types, kind) }
 
 // AllMedia is accepted by a caller that passes on everything that models can read.
-var AllMedia = Accepted{Types: []string{"application/pdf", "image/png", "image/jpeg", "image/gif", "image/webp"}, Bytes: MaxMedia}
+var AllMedia = Accepted{Types: []string{"application/pdf", "image/png", "image/jpeg", "image/gif", "image/webp"}, Bytes: maxMedia}
 
 // WithMedia returns the context for a caller that accepts media.
 func WithMedia(ctx context.Context, a Accepted) context.Context {

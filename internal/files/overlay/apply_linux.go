@@ -226,7 +226,7 @@ func (o Overlay) Recover() (err error) {
 		return nil
 	case exists(o.Store + "/" + appliedName):
 		if made, err = readMoves(o.Store, movesName); err == nil {
-			unmade, err = readUnmade(o)
+			unmade, err = readUnmade(o.Store)
 		}
 	default:
 		var a *applier

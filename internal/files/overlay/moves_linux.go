@@ -126,7 +126,7 @@ func (a *applier) finishMoves(moves []move) (made, unmade []move, err error) {
 			unmade = append(unmade, m)
 		}
 	}
-	before, err := readUnmade(a.Overlay) // of a golem that was killed here
+	before, err := readUnmade(a.Store) // of a golem that was killed here
 	if err != nil {
 		return nil, nil, err
 	}
@@ -148,8 +148,8 @@ func (a *applier) finishMoves(moves []move) (made, unmade []move, err error) {
 }
 
 // readUnmade returns the moves that Recover did not make.
-func readUnmade(o Overlay) ([]move, error) {
-	list, err := readMoves(o.Store, unmadeName)
+func readUnmade(store string) ([]move, error) {
+	list, err := readMoves(store, unmadeName)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

@@ -102,7 +102,7 @@ func (n *Network) answer(question []byte) []byte {
 // lookUp adds the stand-in of a name to a reply, or says that there is none.
 func (n *Network) lookUp(reply *dnsmessage.Message, q dnsmessage.Question, name string) {
 	listed := n.o.Hosts.Allows(name)
-	if !listed && !n.asksUnlisted() || !canBeHost(name) {
+	if !listed && !n.o.asksUnlisted() || !canBeHost(name) {
 		reply.RCode = dnsmessage.RCodeNameError
 		n.refuseName(name)
 		return

@@ -119,7 +119,7 @@ func (n *Network) decide(ctx context.Context, host string, port uint16, program 
 	if n.o.Ask == nil && len(rules) > 0 {
 		return nil, "", refusal("the session has read untrusted content, and nobody can be asked about " + host)
 	}
-	if _, err := netip.ParseAddr(host); len(rules) == 0 && (err == nil || !n.asksUnlisted()) {
+	if _, err := netip.ParseAddr(host); len(rules) == 0 && (err == nil || !n.o.asksUnlisted()) {
 		at := net.JoinHostPort(host, strconv.Itoa(int(port)))
 		return nil, "", refusal(at + " is not on the list of hosts; to allow it, use --net +" + at)
 	}
@@ -134,7 +134,7 @@ func (n *Network) decide(ctx context.Context, host string, port uint16, program 
 }
 
 // asksUnlisted reports whether golem asks about hosts that are not listed.
-func (n *Network) asksUnlisted() bool { return n.o.Ask != nil && !n.o.ListedOnly }
+func (o Options) asksUnlisted() bool { return o.Ask != nil && !o.ListedOnly }
 
 // isWeb reports whether a port is for HTTP and TLS only.
 func isWeb(port uint16) bool { return port == 80 || port == 443 }

@@ -17,7 +17,7 @@ import (
 // Figures count what happened in a time. All texts are visible text.
 type Figures struct {
 	From, To time.Time
-	Calls    []CallCount // in equal times
+	Calls    []callCount // in equal times
 	Use      []WorkerUse // by worker and model, the most expensive first
 	Hosts    []HostUse   // the most bytes first
 	Allowed  []Approvals // by tool, most by hand first
@@ -26,8 +26,8 @@ type Figures struct {
 	Problems []Problem
 }
 
-// A CallCount counts the calls of a time by their outcome.
-type CallCount struct {
+// A callCount counts the calls of a time by their outcome.
+type callCount struct {
 	From                          time.Time
 	Done, Failed, Refused, Paused int
 }
@@ -72,7 +72,7 @@ func ReadFigures(o program.Options, since time.Time, steps int) (Figures, error)
 	f.Problems = problems
 	step := max(f.To.Sub(since)/time.Duration(steps), 1)
 	for i := range steps {
-		f.Calls = append(f.Calls, CallCount{From: since.Add(time.Duration(i) * step)})
+		f.Calls = append(f.Calls, callCount{From: since.Add(time.Duration(i) * step)})
 	}
 	connections := make(map[string]*audit.Connections) // by program
 	allowed, rules, hosts := make(map[string]*Approvals), make(map[string]int), make(map[string]*HostUse)
@@ -130,7 +130,7 @@ func values[T any](all map[string]*T, order func(a, b T) int) (list []T) {
 }
 
 // count counts a record that ends a call.
-func (c *CallCount) count(r audit.Record) {
+func (c *callCount) count(r audit.Record) {
 	switch {
 	case r.Kind == audit.Outcome && r.Code == "":
 		c.Done++

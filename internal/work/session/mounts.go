@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/files/undo"
 	"github.com/golem-forge/golem/internal/work/project"
 	"github.com/golem-forge/golem/internal/work/strictyaml"
@@ -38,7 +39,8 @@ func SettingsFor(mounts []Mount) []project.Setting {
 // LastChange returns when changes were last applied, or made by a file tool directly; the
 // zero time for never. Calls holds those of file tools.
 func (s Sessions) LastChange(calls *undo.History) time.Time {
-	applied := s.LastApplied()
+	Recover(s)
+	applied := s.pending().lastApplied()
 	if steps := stepsAfter(calls, applied); len(steps) > 0 {
 		return steps[0].SavedAt()
 	}
@@ -88,7 +90,8 @@ func (s Sessions) UndoMounts(calls *undo.History) (mounts []Mount, err error) {
 			mounts = append(mounts, Mount{Source: source, Target: target, Mode: sandbox.ReadWrite.String()})
 		}
 	}
-	for _, step := range stepsAfter(calls, s.LastApplied()) {
+	Recover(s)
+	for _, step := range stepsAfter(calls, s.pending().lastApplied()) {
 		if _, gone := mountsOf(step); gone != nil || len(step.Mounts) == 0 {
 			continue // golem undo reports it and forgets it with the directories of an earlier step
 		}
@@ -97,11 +100,11 @@ func (s Sessions) UndoMounts(calls *undo.History) (mounts []Mount, err error) {
 		}
 		return mounts, nil
 	}
-	applied, err := s.AppliedMounts()
+	last, err := changes.Last(s.pending().dir)
 	if err != nil {
 		return nil, err
 	}
-	for _, over := range applied {
+	for _, over := range last.Directories() {
 		add(string(over.Host), over.Target)
 	}
 	return mounts, nil

@@ -55,23 +55,6 @@ func (l pendingChanges) probeFile() string {
 	return filepath.Join(string(l.dir), "work-"+strings.TrimSpace(string(boot)))
 }
 
-// LastApplied returns when changes were last applied that can be undone, the zero time
-// for never.
-func (s Sessions) LastApplied() time.Time {
-	Recover(s)
-	return s.pending().lastApplied()
-}
-
-// AppliedMounts returns the mounts that the changes applied last were made in.
-func (s Sessions) AppliedMounts() ([]changes.Directory, error) {
-	Recover(s)
-	last, err := changes.Last(s.pending().dir)
-	if err != nil {
-		return nil, err
-	}
-	return last.Directories(), nil
-}
-
 // A Recovery says what golem did about changes that a killed golem was applying, undoing or
 // discarding.
 type Recovery struct {

@@ -39,7 +39,7 @@ func (s Sessions) UndoSteps(calls *undo.History) ([]UndoStep, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, st := range skipEmpty(steps, s.LastApplied()) {
+	for _, st := range skipEmpty(steps, s.pending().lastApplied()) {
 		u := UndoStep{At: st.SavedAt(), Tool: st.Tool, Files: undo.Topmost(st.Names()), Problem: st.Impossible}
 		for _, m := range st.Mounts {
 			u.Mounts = append(u.Mounts, Mount{Source: m.Dir, Target: m.Target})

@@ -55,9 +55,6 @@ func newConn(p *jail.Process) *conn {
 // Connect implements mcp.Transport.
 func (c *conn) Connect(context.Context) (mcp.Connection, error) { return c, nil }
 
-// hider implements link.
-func (c *conn) hider() egress.Hider { return c.secrets }
-
 // SessionID implements mcp.Connection.
 func (c *conn) SessionID() string { return "" }
 

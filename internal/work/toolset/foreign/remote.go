@@ -193,7 +193,7 @@ func refuse(request *jsonrpc.Request) *jsonrpc.Response {
 	return &jsonrpc.Response{ID: request.ID, Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "golem answers no requests of a server"}}
 }
 
-// hider implements link.
+// hider returns the hider of the secrets that the server got.
 func (c *remoteConn) hider() egress.Hider {
 	return egress.NewHider(slices.Concat(c.requests.Hidden(), c.login.secrets()))
 }

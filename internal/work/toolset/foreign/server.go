@@ -65,8 +65,6 @@ type link interface {
 	mcp.Transport
 	Close() error
 	isEnded() bool
-	// hider returns the hider of the secrets that the server got.
-	hider() egress.Hider
 	// brokenError returns why the connection is unusable, nil if it is usable.
 	brokenError() *sandbox.Error
 	// describeEnd ends the connection, and says why a call failed.
@@ -213,7 +211,15 @@ func (s *Server) call(ctx context.Context, files *sandbox.Sandbox, tool string, 
 	if r.NeedsInput() {
 		return nil, egress.Hider{}, &sandbox.Error{Op: "mcp", Path: s.name, Code: "failed", Hint: "the server sent a request instead of an answer, and golem answers no requests of a server"}
 	}
-	return r, l.link.hider(), nil
+	return r, s.hider(l.link), nil
+}
+
+// hider returns the hider of the secrets that the server got.
+func (s *Server) hider(l link) egress.Hider {
+	if remote, ok := l.(*remoteConn); ok {
+		return remote.hider()
+	}
+	return egress.NewHider(s.program.Secrets)
 }
 
 // callError returns the error of a call that failed. A server that answered with an error
