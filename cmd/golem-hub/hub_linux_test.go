@@ -16,8 +16,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golem-forge/golem/internal/decide/approval"
 	"github.com/golem-forge/golem/internal/hub"
+	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/work/job"
+	"github.com/golem-forge/golem/internal/work/program"
 )
 
 // check compares the jobs with what reached the sink: nothing is lost, and nothing twice.
@@ -225,16 +228,7 @@ func TestReview(t *testing.T) {
 	out := run(w.maker, "next: golem jobs logs -f", "submit", ".", "send it", "--model", "scripted:script.yaml")
 	id := jobIn(out)
 	approver := w.approvers[0]
-	var call string
-	for range 100 {
-		list, err := approver.Jobs(t.Context(), hub.Filter{})
-		must(t, err)
-		if len(list) == 1 && len(list[0].Requests) == 1 {
-			call = list[0].Requests[0].ID
-			break
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	call := awaitCall(t, approver).ID
 	run(w.maker, "1 call waits for approval; next: golem approve --hub", "jobs")
 	if out, err := s.golem(dir, w.maker, "approve", "--hub", call); err == nil || !strings.Contains(out, "your credentials have the role submit, which may not decide") {
 		t.Errorf("a submitter approves: %v\n%s", err, out)
@@ -255,6 +249,46 @@ func TestReview(t *testing.T) {
 		t.Errorf("applied: got %q, %v", data, err)
 	}
 	run(w.maker, "nothing new to fetch", "jobs", "fetch")
+}
+
+// awaitCall returns the first call that waits at the hub, whose jobs are one.
+func awaitCall(t *testing.T, approver *hub.Client) (call hub.Request) {
+	t.Helper()
+	for range 100 {
+		list, err := approver.Jobs(t.Context(), hub.Filter{})
+		must(t, err)
+		if len(list) == 1 && len(list[0].Requests) == 1 {
+			return list[0].Requests[0]
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	t.Fatal("no call waits at the hub")
+	return call
+}
+
+// TestReadShown checks that the question about a file that a job reads has the content of the
+// job's file. The approver's own file of that name may be another one.
+func TestReadShown(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	w := newWork(s, 1)
+	s.startNode("a")
+	dir := filepath.Join(s.dir, "program")
+	must(t, os.WriteFile(filepath.Join(dir, "golem-forge.config.yaml"), []byte("sandbox: {root: ., mode: overlay}\n"), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "main.worker"), []byte("---\nsandbox:\n  zones: [{name: in, approval: {read: ask, write: preApproved}}]\ntoolsets: [filesystem]\n---\nWork.\n"), 0o600))
+	must(t, os.WriteFile(filepath.Join(dir, "script.yaml"), []byte("- calls: [{tool: write_file, args: {path: /in/a.txt, content: of the job}}]\n- calls: [{tool: read_file, args: {path: /in/a.txt}}]\n- text: done\n"), 0o600))
+	s.mustGolem(dir, w.maker, "trusted", "trust", "--yes")
+	id := jobIn(s.mustGolem(dir, w.maker, "next: golem jobs logs -f", "submit", ".", "read it", "--model", "scripted:script.yaml"))
+	_, r, err := inbox.ReadHubCall(t.Context(), w.approvers[0], program.Options{Home: t.TempDir()}, id, awaitCall(t, w.approvers[0]).ID)
+	must(t, err)
+	if len(r.Changes) != 1 || !strings.Contains(r.Changes[0].Diff, "+of the job") || len(r.Omitted()) > 0 {
+		t.Errorf("got %+v", r.Changes)
+	}
+	for _, row := range approval.NewSheet(r, 1000).All() {
+		if strings.Contains(row.Text, "golem tool read_file") {
+			t.Errorf("the question names a command that shows another file: %s", row.Text)
+		}
+	}
 }
 
 // TestConfiguredHub checks that commands use the hub that the configuration names, and work

@@ -126,7 +126,7 @@ func (d *Approver) answer(ctx context.Context, r tool.Request) tool.Answer {
 	if a, ok := d.answerAlone(r); ok {
 		return a
 	}
-	r.UnseenOff = d.UnseenOff
+	r.UnseenOff, r.SessionID = d.UnseenOff, d.hostSession()
 	r.Earlier = d.Store.explainEarlier(r, d.scope(), d.Now())
 	if a, ok, err := d.Store.takeAnswer(r, d.scope(), d.Now()); err != nil {
 		return tool.Answer{By: "nobody", Note: "golem cannot read the earlier answers"}

@@ -19,7 +19,8 @@ import (
 // these rows, so that all of them show the same.
 type Sheet struct {
 	tool             string
-	most             int // maximum characters of one piece of text
+	look             string // the flag with which golem tool looks at the files of the call; "-" if it cannot
+	most             int    // maximum characters of one piece of text
 	Head, Body, Tail []visible.Row
 	odd              bool // something had to be escaped
 }
@@ -27,6 +28,12 @@ type Sheet struct {
 // NewSheet describes a request. It cuts each piece of text to at most most characters.
 func NewSheet(r tool.Request, most int) *Sheet {
 	s := &Sheet{tool: r.Tool, most: most}
+	switch {
+	case r.Reporter != "":
+		s.look = "-"
+	case r.SessionID != "":
+		s.look = " --session " + r.SessionID
+	}
 	s.Head = append(s.Head, visible.Row{Mark: visible.About, Text: s.actor(r) + s.wish(r) + s.session(r), Item: tool.ItemCall})
 	if !r.IsCommand() {
 		s.Head = append(s.Head, visible.Row{Mark: visible.About, Text: s.origin(r), Item: tool.ItemCall})
@@ -399,6 +406,9 @@ func (s *Sheet) change(c tool.Change) string {
 	if c.About != "" {
 		size = append(size, s.line(c.About))
 	}
+	if isRead(c) && c.Diff == "" && s.look != "-" {
+		size = append(size, s.hint(c))
+	}
 	if c.Omitted != "" {
 		size = append(size, "content not shown: "+s.line(c.Omitted))
 	}
@@ -413,6 +423,14 @@ func (s *Sheet) change(c tool.Change) string {
 		text += " (" + strings.Join(size, "; ") + ")"
 	}
 	return text
+}
+
+// hint says how to look at a file or directory that the call reads.
+func (s *Sheet) hint(c tool.Change) string {
+	if c.Directory {
+		return "golem tool list_files --path " + s.name(c.Path) + s.look + " lists them"
+	}
+	return "golem tool read_file --path " + s.name(c.Path) + s.look + " shows it"
 }
 
 // arguments shows the arguments of the call, if neither a diff nor the summary shows what

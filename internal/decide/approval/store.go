@@ -479,7 +479,7 @@ func (s *Requests) Request(w PendingRequest) (tool.Request, error) {
 	if err == nil {
 		err = errors.Join(tool.CheckJSON(body), json.Unmarshal(body, &r))
 	}
-	r.UnseenOff = s.UnseenOff
+	r.UnseenOff, r.SessionID = s.UnseenOff, w.Session
 	return r.Request, err
 }
 

@@ -36,6 +36,10 @@ type Gate struct {
 	// run the golem command again.
 	Again string
 
+	// ShowReads puts the content of the files that a call reads or attaches into its request,
+	// because the user cannot look at them elsewhere.
+	ShowReads bool
+
 	// Enter, if set, is called before a call looks at files, and again before it runs.
 	// The call invokes leave when it is done with the files. With fresh, the call must see
 	// the changes that others have made to the files since the last time.

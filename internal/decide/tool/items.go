@@ -224,5 +224,5 @@ func (r Request) ShowsArguments() bool {
 	if r.Summary != "" && len(r.Changes) > 0 {
 		return false
 	}
-	return !slices.ContainsFunc(r.Changes, func(c Change) bool { return c.Diff != "" })
+	return !slices.ContainsFunc(r.Changes, func(c Change) bool { return c.Diff != "" && !c.isRead() })
 }

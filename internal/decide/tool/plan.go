@@ -162,7 +162,7 @@ type Preparation struct {
 	// Undoable is true if the run changes exactly the listed files, so that the gate can
 	// save their old content: see Gate.Undo.
 	Undoable bool
-	// Attached are the files that the run passes on, as DescribeRead returns them.
+	// Attached are the files that the run passes on, as Gate.DescribeRead returns them.
 	Attached []Change
 
 	run Run
@@ -209,6 +209,8 @@ type Change struct {
 	Empties bool `json:"empties,omitempty"`
 	// About says what a diff does not: sizes, how many files.
 	About string `json:"about,omitempty"`
+	// Directory is true if the call reads what is in a directory.
+	Directory bool `json:"directory,omitempty"`
 	// Part names the hunks of the session's change that this is, such as "hunk 1 of 2". It
 	// is "" for all of it.
 	Part string `json:"part,omitempty"`

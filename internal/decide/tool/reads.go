@@ -21,15 +21,34 @@ const (
 	maxLooks  = 20_000          // names that golem looks up for the words of a command
 )
 
-// DescribeRead describes a file that a call reads, or attaches to a call of another worker,
-// without its content. The version binds an approval to the content.
-func DescribeRead(op Op, name string, content []byte) Change {
-	return newRead(op, name, int64(len(content)), HashContent(content))
+// DescribeRead describes a file that a call reads, or attaches to a call of another worker.
+// The version binds an approval to the content.
+func (g Gate) DescribeRead(op Op, name string, content []byte) Change {
+	c := Change{Path: name, Op: op, About: FormatSize(int64(len(content))), Becomes: HashContent(content)}
+	if g.ShowReads {
+		shown := DescribeChange(name, sandbox.Version{}, nil, content)
+		c.Diff, c.Omitted = shown.Diff, shown.Omitted
+	}
+	return c
 }
 
-func newRead(op Op, name string, size int64, version string) Change {
-	return Change{Path: name, Op: op, About: FormatSize(size) + "; golem tool read_file --path " + sandbox.Shown(name) + " shows it", Becomes: version}
+// describeFile does so for a file of a sandbox.
+func (g Gate) describeFile(files *sandbox.Sandbox, name string, info sandbox.Info) Change {
+	if info.Size() <= sandbox.MaxRead {
+		if data, err := files.Read(name); err == nil {
+			return g.DescribeRead(Read, name, data)
+		}
+	}
+	c := Change{Path: name, Op: Read, About: FormatSize(info.Size()), Becomes: info.Version().String()}
+	if g.ShowReads {
+		c.Omitted = "too large to show, or unreadable"
+	}
+	return c
 }
+
+// isRead reports whether the change describes a file that a call reads or attaches, and
+// changes nothing.
+func (c Change) isRead() bool { return c.Op == Read || c.Op == Attach }
 
 // describeReads describes the files that a call reads, if the user is asked about it. An
 // approval may be given long before the call runs, and must not cover other content. It
@@ -56,11 +75,14 @@ func describeReads(ctx context.Context, g Gate, plan callPlan, prepared prepared
 		switch {
 		case err != nil: // the call reports the error itself
 		case info.Mode().IsRegular():
-			list = append(list, newRead(Read, e.Target, info.Size(), versionOf(files, info, sandbox.MaxRead)))
+			list = append(list, g.describeFile(files, e.Target, info))
 		case e.Tree && info.IsDir() && g.Decide(e).Approval < policy.PreApproved:
 			c, err := describeTree(ctx, files, e.Target, plan.Levels)
 			if err != nil {
 				return nil, err
+			}
+			if g.ShowReads {
+				c.Omitted = "what is in the directory"
 			}
 			list = append(list, c)
 		}
@@ -101,7 +123,7 @@ func describeNamed(list []Change, g Gate, plan callPlan) ([]Change, error) {
 				case info.IsDir():
 					dirs, known[at] = append(dirs, at), true
 				case info.Mode().IsRegular():
-					list, known[at] = append(list, newRead(Read, at, info.Size(), versionOf(g.Files, info, sandbox.MaxRead))), true
+					list, known[at] = append(list, g.describeFile(g.Files, at, info)), true
 				}
 			}
 		}
@@ -159,7 +181,7 @@ func describeTree(ctx context.Context, files *sandbox.Sandbox, dir string, level
 	if levels == 0 {
 		about = visible.Count(count, "file") + ", " + FormatSize(bytes)
 	}
-	return Change{Path: dir, Op: Read, About: about + "; golem tool list_files --path " + sandbox.Shown(dir) + " lists them", Becomes: hex.EncodeToString(sum.Sum(nil)[:16])}, nil
+	return Change{Path: dir, Op: Read, Directory: true, About: about, Becomes: hex.EncodeToString(sum.Sum(nil)[:16])}, nil
 }
 
 // checkReads returns an error if a file has other content than the user approved. golem checks

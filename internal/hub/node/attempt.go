@@ -230,7 +230,7 @@ func (a *attempt) run(ctx context.Context, stop <-chan struct{}) (o run.Outcome,
 			workers[w.Name] = program.WorkerModel{Choice: run.Choice{Name: name, Model: own}}
 		}
 	}
-	v := program.WorkerOptions{Secrets: a.Secrets}
+	v := program.WorkerOptions{Secrets: a.Secrets, ShowReads: true}
 	attached, err := a.attached()
 	if err != nil {
 		return o, err

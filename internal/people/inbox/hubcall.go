@@ -93,8 +93,19 @@ func readRequest(ctx context.Context, c *hub.Client, one HubCall) (request tool.
 	if request.Digest != one.Digest || request.CheckDigests() != nil {
 		return request, &sandbox.Error{Op: "approve", Path: one.ID, Code: sandbox.ErrInvalid, Hint: "the call is not the one that the node asks about; golem jobs cancel " + one.Job.ID + " ends the job"}
 	}
-	request.Reporter = "the node"
-	return request, nil
+	return reportedBy(request, "the node"), nil
+}
+
+// reportedBy returns a request of another machine. Nobody here can look at a file that the call
+// reads, unless the request has its content.
+func reportedBy(r tool.Request, reporter string) tool.Request {
+	r.Reporter = reporter
+	for i, c := range r.Changes {
+		if (c.Op == tool.Read || c.Op == tool.Attach) && c.Diff == "" && c.Omitted == "" {
+			r.Changes[i].Omitted = "it is at " + reporter
+		}
+	}
+	return r
 }
 
 // spec returns what the submitter of the call's job has signed.

@@ -195,7 +195,7 @@ func (t *conversation) planCall(names tool.Names, name string, a callArgs) (tool
 		}
 		var attached []tool.Change
 		for i, f := range in.Files {
-			attached = append(attached, tool.DescribeRead(tool.Attach, files[i], f.Data))
+			attached = append(attached, t.gate.DescribeRead(tool.Attach, files[i], f.Data))
 			if strings.HasPrefix(f.Type, "text/") {
 				in.Files[i].Data = []byte(t.hide(string(f.Data)))
 			}
