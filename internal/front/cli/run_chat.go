@@ -145,7 +145,7 @@ func (c *chat) message(line string) (in run.Input, err error) {
 			fmt.Fprintf(errs, "golem: @%s is sent as text: no such file in the directories of %s; golem run --attach FILE sends any file of yours\n", sandbox.Shown(typed), c.run.Entry.Name)
 			continue
 		}
-		files, err := c.run.Attach([]string{name})
+		files, err := c.run.Attach([]string{name}, in.Files)
 		if err != nil {
 			fmt.Fprintf(errs, "golem: @%s is sent as text: %s\n", sandbox.Shown(typed), visible.Text(err.Error()))
 			continue

@@ -102,6 +102,7 @@ type File struct {
 	Name string `json:"name"`
 	Type string `json:"type"` // such as image/png
 	Data []byte `json:"data,omitempty"`
+	From string `json:"-"` // the name as the user or the worker gave it, for the journal
 
 	// Size and Digest describe the content where a record is shown without it.
 	Size   int    `json:"size,omitempty"`

@@ -16,6 +16,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/taint"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/jail/network"
+	"github.com/golem-forge/golem/internal/records/audit"
 	"github.com/golem-forge/golem/internal/records/state"
 	"github.com/golem-forge/golem/internal/work/calltree"
 	"github.com/golem-forge/golem/internal/work/foreigntools"
@@ -61,11 +62,12 @@ type Run struct {
 	Entry *run.Worker
 	Chat  bool // the entry worker talks with the user
 
-	job  RunOptions
-	log  *run.Log
-	now  *run.Now
-	dir  *state.Dir
-	free func() error // lets others run in the session
+	job      RunOptions
+	attached run.Attached // to the messages so far
+	log      *run.Log
+	now      *run.Now
+	dir      *state.Dir
+	free     func() error // lets others run in the session
 }
 
 // OpenRun opens a run: its gate with a session, and its log.
@@ -136,7 +138,7 @@ func (p *Program) OpenRun(options RunOptions) (r *Run, err error) {
 	if err != nil {
 		return nil, errors.Join(err, free(), dir.Close())
 	}
-	r = &Run{Gate: gate, Chat: step.Worker.Mode == "chat", job: j, log: log, now: now, dir: dir, free: free, Run: &run.Run{ID: gate.Session.ID, Policy: gate.records.Policy, Log: log, Tell: j.OnEvent, Now: p.options.Now, Secrets: j.Secrets,
+	r = &Run{Gate: gate, Chat: step.Worker.Mode == "chat", job: j, attached: log.Attached(), log: log, now: now, dir: dir, free: free, Run: &run.Run{ID: gate.Session.ID, Policy: gate.records.Policy, Log: log, Tell: j.OnEvent, Now: p.options.Now, Secrets: j.Secrets,
 		Budget: run.NewBudget(step.Grant.Limits.Meet(j.Limits), j.Price, p.options.Now()), Claim: j.Claim}}
 	if j.Checkpoint != nil {
 		r.Checkpoint = func(ctx context.Context) error {
@@ -194,8 +196,26 @@ func checkResume(session, began, worker string) error {
 	return &sandbox.Error{Op: "resume", Path: session, Code: sandbox.ErrInvalid, Hint: "its run began with the worker " + began + ", not with " + worker + "; --entry " + began + " continues it"}
 }
 
-// Do runs the entry worker.
+// Do runs the entry worker. The journal has a record of each attached file before the model
+// gets it. Together with the files of earlier messages, they must keep the limits of the worker.
 func (r *Run) Do(ctx context.Context, in run.Input) (run.Outcome, error) {
+	all := r.attached
+	for _, f := range in.Files {
+		all = all.With(f)
+		if why := r.Entry.Gate.Grant.Attachments.RefusalReason(f.Name, all.Files, all.Bytes); why != "" {
+			return run.Outcome{}, &sandbox.Error{Op: "attach", Path: f.Name, Code: sandbox.ErrLimit, Hint: why + " in the whole run (attachment_policy of " + r.Entry.Name + ")"}
+		}
+	}
+	for _, f := range in.Files {
+		name := cmp.Or(f.From, f.Name)
+		err := r.Gate.Journal.Write(audit.Record{Kind: audit.Outcome, Session: r.Gate.Session.ID, Origin: policy.User.String(), Workers: r.Entry.Gate.Workers, Tool: "attach",
+			Args:    map[string]any{"path": name, "bytes": len(f.Data), "version": tool.HashContent(f.Data)},
+			Effects: []string{policy.Effect{Verb: policy.Attach, Target: name}.String()}, Decision: policy.PreApproved.String(), By: "user"}, audit.Written)
+		if err != nil {
+			return run.Outcome{}, err
+		}
+	}
+	r.attached = all
 	return r.Run.Do(ctx, r.Entry, in)
 }
 
@@ -372,8 +392,9 @@ func (r *Run) UseModel(c run.Choice, context int64) error {
 }
 
 // Attach reads files of the sandbox for the next message of the entry worker. It reads only
-// what the worker itself may read without approval: the names may come from a pasted text.
-func (r *Run) Attach(names []string) ([]model.File, error) {
+// what the worker itself may read without approval: the names may come from a pasted text. The
+// files count together with those of earlier messages, and with others of the same message.
+func (r *Run) Attach(names []string, others []model.File) ([]model.File, error) {
 	gate := r.Entry.Gate
 	var effects []policy.Effect
 	for _, name := range names {
@@ -386,7 +407,11 @@ func (r *Run) Attach(names []string) ([]model.File, error) {
 		}
 		effects = append(effects, read)
 	}
-	files, err := run.ReadAttachments(gate.Files, names, gate.Grant.Attachments)
+	before := r.attached
+	for _, f := range others {
+		before = before.With(f)
+	}
+	files, err := run.ReadAttachments(gate.Files, names, before, gate.Grant.Attachments)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package run
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/gabriel-vasile/mimetype"
@@ -33,5 +34,34 @@ func FileOf(name string, data []byte) (model.File, error) {
 			kind = "text/plain"
 		}
 	}
-	return model.File{Name: path.Base(name), Type: kind, Data: data}, nil
+	return model.File{Name: path.Base(name), Type: kind, Data: data, From: name}, nil
+}
+
+// Attached is how many files the user has attached to the messages of a run, and their bytes
+// in all. The limits of attachments hold for all messages together.
+type Attached struct {
+	Files int
+	Bytes int64
+}
+
+// With returns the same with one more file.
+func (a Attached) With(f model.File) Attached {
+	return Attached{a.Files + 1, a.Bytes + int64(max(len(f.Data), f.Size))}
+}
+
+// countAttached counts the files that the user has attached to messages. Other files came with
+// the results of calls.
+func countAttached(messages []model.Message) (a Attached) {
+	for _, m := range messages {
+		isResult := func(p model.Part) bool { return p.Result != nil }
+		if m.Role != model.User || slices.ContainsFunc(m.Parts, isResult) {
+			continue
+		}
+		for _, p := range m.Parts {
+			if p.File != nil {
+				a = a.With(*p.File)
+			}
+		}
+	}
+	return a
 }

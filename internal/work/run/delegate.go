@@ -190,7 +190,7 @@ func (t *conversation) planCall(names tool.Names, name string, a callArgs) (tool
 			return tool.Preparation{}, &sandbox.Error{Op: "call", Path: name, Code: "invalid_args", Hint: "input: it is empty, and this worker needs some"}
 		}
 		in := Input{Text: a.Input, Instructions: a.Instructions}
-		if in.Files, err = ReadAttachments(seen, files, t.gate.Grant.Attachments, child.Gate.Grant.Attachments); err != nil {
+		if in.Files, err = ReadAttachments(seen, files, Attached{}, t.gate.Grant.Attachments, child.Gate.Grant.Attachments); err != nil {
 			return tool.Preparation{}, err
 		}
 		var attached []tool.Change
@@ -304,27 +304,26 @@ func refuses(name string, count int, total int64, policies []policy.Attachments)
 
 // ReadAttachments reads files of a sandbox that are attached for a worker. All policies must
 // allow them.
-func ReadAttachments(files *sandbox.Sandbox, names []string, policies ...policy.Attachments) ([]model.File, error) {
+func ReadAttachments(files *sandbox.Sandbox, names []string, before Attached, policies ...policy.Attachments) ([]model.File, error) {
 	var list []model.File
-	var total int64
-	for i, name := range names {
+	for _, name := range names {
 		info, err := files.Stat(name)
 		if err != nil {
 			return nil, err
 		}
-		if err := refuses(name, i+1, total+info.Size(), policies); err != nil {
+		if err := refuses(name, before.Files+1, before.Bytes+info.Size(), policies); err != nil {
 			return nil, err
 		}
 		data, err := files.Read(name)
 		if err != nil {
 			return nil, err
 		}
-		total += int64(len(data)) // the file may have grown since the check
-		if err := refuses(name, i+1, total, policies); err != nil {
-			return nil, err
-		}
 		f, err := FileOf(name, data)
 		if err != nil {
+			return nil, err
+		}
+		before = before.With(f) // the file may have grown since the check
+		if err := refuses(name, before.Files, before.Bytes, policies); err != nil {
 			return nil, err
 		}
 		list = append(list, f)

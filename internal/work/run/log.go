@@ -24,6 +24,8 @@ type Log struct {
 	known map[string]*past // conversations of the run to continue
 	begun int64            // number of workers that the run had started
 	calls map[string]int   // how often each call of the run has begun, by its id
+
+	attached Attached // to the messages of the run to continue
 }
 
 // logVersion is the version of the lines that this golem writes. It also reads older
@@ -133,6 +135,9 @@ func (l *Log) load() error {
 			l.forgetBelow(e.In)
 			p.step = max(e.Step, p.step)
 		}
+		if e.In == top {
+			l.countAttached(e)
+		}
 		switch e.Kind {
 		case "replace":
 			p.messages = nil
@@ -160,6 +165,20 @@ func (l *Log) load() error {
 		return nil
 	})
 }
+
+// countAttached counts the files in a line. The messages that replace others have those of them
+// that golem has not omitted.
+func (l *Log) countAttached(e Entry) {
+	switch now := countAttached(e.Messages); e.Kind {
+	case "message":
+		l.attached.Files, l.attached.Bytes = l.attached.Files+now.Files, l.attached.Bytes+now.Bytes
+	case "replace":
+		l.attached.Files, l.attached.Bytes = max(l.attached.Files, now.Files), max(l.attached.Bytes, now.Bytes)
+	}
+}
+
+// Attached returns what was attached to the messages of the run to continue.
+func (l *Log) Attached() Attached { return l.attached }
 
 // Read calls yield with each line until yield returns an error.
 func (l *Log) Read(yield func(Entry) error) error {

@@ -247,8 +247,8 @@ func attachmentsKey() strictyaml.Key {
 	return strictyaml.Key{Name: "attachment_policy", Type: strictyaml.Group, Example: "{max_attachments: 2, allowed_suffixes: [.pdf]}",
 		Doc: "The files that callers may attach for it, and that it may attach. If caller and called worker differ, the stricter applies.",
 		Keys: []strictyaml.Key{
-			{Name: "max_attachments", Type: strictyaml.Whole, Default: "4", Example: "2", Doc: "The number of files in one call."},
-			{Name: "max_total_bytes", Type: strictyaml.Count, Default: "10000000", Example: "5MB", Doc: "The total bytes in one call."},
+			{Name: "max_attachments", Type: strictyaml.Whole, Default: "4", Example: "2", Doc: "The number of files in one call, or in all messages of a chat together."},
+			{Name: "max_total_bytes", Type: strictyaml.Count, Default: "10000000", Example: "5MB", Doc: "The total bytes in one call, or in all messages of a chat together."},
 			{Name: "allowed_suffixes", Type: strictyaml.Texts, Example: "[.pdf, .txt]", Valid: checkWith(isSuffix, suffixHint), Doc: "The only suffixes that pass, in upper or lower case."},
 			{Name: "denied_suffixes", Type: strictyaml.Texts, Example: "[.exe]", Valid: checkWith(isSuffix, suffixHint), Doc: "Suffixes that never pass, in upper or lower case."},
 		}}
