@@ -134,7 +134,7 @@ Talk.
 	p.typeKeys("has no changes to apply", "fail\r")
 	p.typeKeys("another is asked for", "/model\r")
 	p.typeKeys("scripted:one.yaml answers", "/model scripted:forbidden.yaml\r")
-	p.typeKeys("scripted:one.yaml goes on answering", "/model scripted:two.yaml\r")
+	p.typeKeys("scripted:one.yaml still answers", "/model scripted:two.yaml\r")
 	p.typeKeys("scripted:two.yaml answers from now on", "look at @note.txt, and @gone.txt\r")
 	p.typeKeys("attached note.txt, 21 bytes", "")
 	p.typeKeys("@gone.txt is sent as text", "")
