@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -22,6 +23,42 @@ func (s *Sandbox) ProtectedBy(name string) string {
 		return ""
 	}
 	return s.guard.match(name)
+}
+
+// Protection returns a function that does the same as ProtectedBy. It remembers the directories of the
+// names, so that each part of many names in a deep tree is compared once.
+func (s *Sandbox) Protection() func(name string) string {
+	type found struct {
+		part, path      string // the patterns
+		plain, composed string // the name, as patterns with a slash match it
+	}
+	known := map[string]found{"/": {}}
+	var find func(name string) found
+	find = func(name string) found {
+		if f, ok := known[name]; ok {
+			return f
+		}
+		dir := parent(name)
+		f := find(dir)
+		known[dir] = f
+		base := strings.TrimPrefix(name[len(dir):], "/")
+		if f.part == "" {
+			f.part = s.guard.matchOne(base)
+		}
+		if len(s.guard.paths) > 0 {
+			plain := plainName("/" + base)
+			f.plain, f.composed = f.plain+plain, f.composed+composeAccents(plain)
+			f.path = cmp.Or(s.guard.matchWhole(f.plain), s.guard.matchWhole(f.composed), f.path)
+		}
+		return f
+	}
+	return func(name string) string {
+		if !strings.HasPrefix(name, "/") || name == "/" {
+			return s.ProtectedBy(name)
+		}
+		f := find(name)
+		return cmp.Or(f.part, f.path)
+	}
 }
 
 // A guard matches protected names. A pattern without a slash applies to any part of a
@@ -74,16 +111,8 @@ func (g guard) match(name string) string {
 	for rest := name[1:]; rest != ""; {
 		var part string
 		part, rest, _ = strings.Cut(rest, "/")
-		if !isPlain(part) {
-			part = plainPart(part)
-		}
-		if p := g.matchPart(part); p != "" {
+		if p := g.matchOne(part); p != "" {
 			return p
-		}
-		if other := composeAccents(part); other != part {
-			if p := g.matchPart(other); p != "" {
-				return p
-			}
 		}
 	}
 	if len(g.paths) == 0 {
@@ -95,6 +124,31 @@ func (g guard) match(name string) string {
 	}
 	if other := composeAccents(plain); other != plain {
 		return g.matchPath(other)
+	}
+	return ""
+}
+
+// matchOne returns the pattern that protects one part of a name, or "".
+func (g guard) matchOne(part string) string {
+	if !isPlain(part) {
+		part = plainPart(part)
+	}
+	if p := g.matchPart(part); p != "" {
+		return p
+	}
+	if other := composeAccents(part); other != part {
+		return g.matchPart(other)
+	}
+	return ""
+}
+
+// matchWhole returns the pattern with a slash that matches a name, whatever the directories above it
+// are.
+func (g guard) matchWhole(name string) string {
+	for _, p := range g.paths {
+		if ok, _ := doublestar.Match(p, name); ok {
+			return p
+		}
 	}
 	return ""
 }

@@ -4,6 +4,7 @@ import (
 	"path"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
 
@@ -101,5 +102,50 @@ func TestProtectedAbove(t *testing.T) {
 	}
 	if compared > 0 {
 		t.Errorf("compared %d directories as a whole", compared)
+	}
+}
+
+// TestProtection checks that the function of Protection answers as ProtectedBy does, in any order
+// of the names, and that it costs less in a deep tree.
+func TestProtection(t *testing.T) {
+	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Access: sandbox.ReadWrite, Backend: sandbox.NewMemory(nil)}},
+		Protect: []string{"*.key", "/ci/**", "/a/b", "/x/*/z", "caf\u00e9", "/r\u00e9/**"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := []string{"a", "b", "ci", "CI.", "x", "z", ".git", "k.key", "cafe\u0301", "re\u0301", "r\u00e9"}
+	names := []string{"/", "", "relative/.git"}
+	for _, one := range parts {
+		for _, two := range parts {
+			for _, three := range parts {
+				names = append(names, "/"+one, "/"+one+"/"+two+"/"+three, "/"+one+"/"+two, "/d/"+one+"/"+two)
+			}
+		}
+	}
+	by := s.Protection()
+	for _, name := range names {
+		if got, want := by(name), s.ProtectedBy(name); name != "" && got != want {
+			t.Errorf("%+q: got %q, want %q", name, got, want)
+		}
+	}
+	deep := make([]string, 1500)
+	for i := range deep {
+		deep[i] = strings.Repeat("/d", i+1)
+	}
+	took := func(by func() func(string) string) (best time.Duration) {
+		for range 5 {
+			began, by := time.Now(), by()
+			for _, name := range deep {
+				by(name)
+			}
+			if one := time.Since(began); best == 0 || one < best {
+				best = one
+			}
+		}
+		return best
+	}
+	one, all := took(func() func(string) string { return s.ProtectedBy }), took(s.Protection)
+	if t.Log(one, all); all > one/2 {
+		t.Errorf("Protection took %v for names in a deep tree, ProtectedBy %v", all, one)
 	}
 }

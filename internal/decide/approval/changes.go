@@ -79,10 +79,10 @@ func Classify(op string, files *sandbox.Sandbox, t *changes.Transaction, named .
 		l.refusal = &sandbox.Error{Op: op, Code: sandbox.ErrInvalid,
 			Hint: t.Unfit + "; nothing was applied"}
 	}
-	repositories := l.repositoryFilter()
+	repositories, protectedBy := l.repositoryFilter(), Protection(files, t.Open)
 	for _, c := range t.Changes {
 		e := entry{c, c.Name()}
-		pattern := ProtectedBy(files, c, t.Open)
+		pattern := protectedBy(c)
 		if slices.Contains(named, e.name) && pattern != ".git" {
 			pattern = ""
 		}
@@ -117,19 +117,22 @@ func Classify(op string, files *sandbox.Sandbox, t *changes.Transaction, named .
 // tool.Change.Part.
 func (l *ChangeSet) SetParts(parts map[string]string) { l.parts = parts }
 
-// ProtectedBy returns the pattern or the rule that protects a changed path, "" if there is
-// none. open returns the new content of a file.
-func ProtectedBy(files *sandbox.Sandbox, c changes.Change, open func(changes.Change) (*os.File, error)) string {
-	name := c.Name()
-	switch pattern := files.ProtectedBy(name); {
-	case pattern != "":
-		return pattern
-	case c.Kind == overlay.Symlink:
-		return files.ProtectedContent(name, nil)
-	case c.Kind == overlay.File:
-		return files.ProtectedContent(name, func() (io.ReadCloser, error) { return open(c) })
+// Protection returns a function for many changes. It returns the pattern or the rule that
+// protects a changed path, "" if there is none. open returns the new content of a file.
+func Protection(files *sandbox.Sandbox, open func(changes.Change) (*os.File, error)) func(changes.Change) string {
+	byName := files.Protection()
+	return func(c changes.Change) string {
+		name := c.Name()
+		switch pattern := byName(name); {
+		case pattern != "":
+			return pattern
+		case c.Kind == overlay.Symlink:
+			return files.ProtectedContent(name, nil)
+		case c.Kind == overlay.File:
+			return files.ProtectedContent(name, func() (io.ReadCloser, error) { return open(c) })
+		}
+		return ""
 	}
-	return ""
 }
 
 // explainProtected says which files are skipped because a pattern protects them.
@@ -148,8 +151,9 @@ func explainProtected(op, pattern string) string {
 // findProtected returns the pattern of a protected path in a directory that was deleted
 // or replaced, "" for none. The content of the directory goes with it.
 func (l *ChangeSet) findProtected(c changes.Change) (pattern string) {
+	protectedBy := l.files.Protection()
 	err := l.t.Walk(c, func(name string, _ fs.DirEntry) bool {
-		pattern = l.files.ProtectedBy(name)
+		pattern = protectedBy(name)
 		if pattern == "" && !l.files.CanWrite(name) {
 			pattern = sandbox.Shown(name)
 		}

@@ -38,7 +38,7 @@ func NewRepositoryFilter(after map[string]bool, before func(name string) bool) f
 		return before(name)
 	}
 	return overlay.AtOrBelow(func(name string) bool {
-		dir := path.Dir(name)
+		dir := overlay.Parent(name)
 		return isRepository(was, dir, before) || suspect && sandbox.PartOfGit(path.Base(name)) && isRepository(is, dir, now)
 	})
 }
@@ -48,7 +48,7 @@ func NewRepositoryFilter(after map[string]bool, before func(name string) bool) f
 func isRepository(known map[string]bool, dir string, has func(name string) bool) bool {
 	is, ok := known[dir]
 	if !ok {
-		in := func(name string) bool { return has(path.Join(dir, name)) }
+		in := func(name string) bool { return has(overlay.Join(dir, name)) }
 		is = in("HEAD") && (in("commondir") || in("objects") && in("refs"))
 		known[dir] = is
 	}

@@ -2,7 +2,6 @@ package changes
 
 import (
 	"os"
-	"path"
 
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/jail"
@@ -20,7 +19,12 @@ type Change struct {
 }
 
 // Name returns the sandbox's name for the changed file.
-func (c Change) Name() string { return path.Join(c.Target, c.Path) }
+func (c Change) Name() string {
+	if c.Path == "" || c.Path == "." {
+		return c.Target
+	}
+	return overlay.Join(c.Target, c.Path)
+}
 
 // A Transaction holds the changes of a command, or some changes of a session. Apply
 // brings them into the directories of the host.

@@ -527,7 +527,7 @@ func (a *applier) isOlder(t *tree, name string, since int64, changed func(name s
 		return false
 	}
 	for _, base := range names {
-		if !a.isOlder(t, path.Join(name, base), since, changed) {
+		if !a.isOlder(t, Join(name, base), since, changed) {
 			return false
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"hash/maphash"
 	"io"
 	"os"
-	"path"
 	"slices"
 	"unicode/utf8"
 
@@ -180,7 +179,7 @@ func (s *scanner) scanNewDir(name, top string) error {
 	}
 	s.list = slices.Grow(s.list, len(names))
 	for _, base := range names {
-		at := path.Join(name, base)
+		at := Join(name, base)
 		if !s.checkName(at, base) {
 			continue
 		}

@@ -47,7 +47,7 @@ func (s *walk) isCopyCurrent(v *version, low unix.Stat_t, was Kind) bool {
 		return false
 	}
 	for _, base := range names {
-		name := path.Join(v.Path, base)
+		name := Join(v.Path, base)
 		low, was, err := s.statReal(name)
 		in := s.bases.all[name]
 		if err != nil || was != Nothing && (in == nil || !s.isCopyCurrent(in, low, was)) {
@@ -151,7 +151,7 @@ func (s *walk) setBasesBelow(name string) error {
 		return err
 	}
 	for _, base := range names {
-		at := path.Join(name, base)
+		at := Join(name, base)
 		if err := s.setBase(at, pickInfo{}); err != nil {
 			return err
 		}

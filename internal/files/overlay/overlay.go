@@ -22,7 +22,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"path"
 	"slices"
 	"strings"
 )
@@ -257,6 +256,30 @@ const (
 	maxName = 255
 )
 
+// Join returns a name in a directory, "" or "." for the top. It is path.Join for clean names. It
+// does not read the whole name, which costs too much in a deep tree.
+func Join(dir, base string) string {
+	switch dir {
+	case "", ".":
+		return base
+	case "/":
+		return "/" + base
+	}
+	return dir + "/" + base
+}
+
+// Parent returns the directory of a clean name, as path.Dir does.
+func Parent(name string) string {
+	switch i := strings.LastIndexByte(name, '/'); i {
+	case -1:
+		return "."
+	case 0:
+		return "/"
+	default:
+		return name[:i]
+	}
+}
+
 // AtOrBelow returns a function that reports whether is holds for a name or for a directory
 // above it. It remembers the answers for directories, so that many names in a deep tree
 // cost one call of is each.
@@ -267,7 +290,7 @@ func AtOrBelow(is func(name string) bool) func(name string) bool {
 		if is(name) {
 			return true
 		}
-		dir := path.Dir(name)
+		dir := Parent(name)
 		if dir == name {
 			return false
 		}

@@ -3,7 +3,6 @@ package overlay
 import (
 	"errors"
 	"os"
-	"path"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -71,7 +70,7 @@ func (t *tree) walk(dir string, visit func(s State) bool) bool {
 		return true
 	}
 	for _, base := range names {
-		name := path.Join(dir, base)
+		name := Join(dir, base)
 		st, err := t.stat(name)
 		if err != nil {
 			continue
@@ -158,7 +157,7 @@ func (o Overlay) RecentPaths(visits int) (names []string, err error) {
 			continue
 		}
 		for _, base := range list {
-			name := path.Join(queue[0], base)
+			name := Join(queue[0], base)
 			st, err := upper.stat(name)
 			if visits--; err != nil || visits < 0 || IsUnfinished(base) {
 				continue
@@ -195,7 +194,7 @@ func deletedFromCopy(store string, lower *tree, dir string, has []string) (names
 				return nil
 			}
 		}
-		name := path.Join(dir, base)
+		name := Join(dir, base)
 		if v := copied.all[name]; v != nil && !v.Skipped && !v.Covered {
 			names = append(names, name)
 		}

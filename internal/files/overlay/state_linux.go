@@ -3,7 +3,6 @@ package overlay
 import (
 	"errors"
 	"io"
-	"path"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -54,7 +53,7 @@ func (t *tree) visitBelow(dir, name, at string, visit func(State) error) error {
 		return err
 	}
 	for _, base := range names {
-		s, err := t.state(dir, path.Join(name, base), path.Join(at, base))
+		s, err := t.state(dir, Join(name, base), Join(at, base))
 		if err != nil {
 			return err
 		}
@@ -62,7 +61,7 @@ func (t *tree) visitBelow(dir, name, at string, visit func(State) error) error {
 			return err
 		}
 		if s.Kind == Dir {
-			if err := t.visitBelow(dir, path.Join(name, base), s.Path, visit); err != nil {
+			if err := t.visitBelow(dir, Join(name, base), s.Path, visit); err != nil {
 				return err
 			}
 		}

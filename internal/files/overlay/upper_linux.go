@@ -2,7 +2,6 @@ package overlay
 
 import (
 	"errors"
-	"path"
 	"slices"
 
 	"golang.org/x/sys/unix"
@@ -56,7 +55,7 @@ func (s *walk) expandOpaque(name string) error {
 		return err
 	}
 	for _, base := range below {
-		at := path.Join(name, base)
+		at := Join(name, base)
 		_, was, err := s.statReal(at)
 		if err != nil {
 			return err

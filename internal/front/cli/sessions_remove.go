@@ -252,15 +252,20 @@ func (r *removal) ask(list []*workSession, summary string, rows [][]string) (boo
 	if err != nil {
 		return false, err
 	}
-	seen, err := digests(list)
-	if err != nil {
-		return false, err
+	var seen map[string]string // with --yes nobody saw the changes
+	if !r.yes {
+		if seen, err = digests(list); err != nil {
+			return false, err
+		}
 	}
 	d := decision{cmd: r.cmd, program: list[0].program, terminal: findTerminal(false), out: r.cmd.ErrOrStderr(), yes: r.yes}
 	if d.terminal == nil && !d.yes {
 		return false, nil
 	}
 	yes, reply, err := d.decide(request, func() error {
+		if r.yes {
+			return nil
+		}
 		now, err := digests(list)
 		if err != nil {
 			return err

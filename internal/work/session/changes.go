@@ -105,9 +105,9 @@ func (s Sessions) changes(k *changes.Overlays, names []string, diffs bool) (list
 	}
 	list = []FileChange{}
 	at := make(map[string]int) // indexes of the new directories
-	ofGit := repositoriesAmong(files, standing)
 	texts := changes.OpenTexts(k)
 	defer texts.Close()
+	ofGit, protectedBy := repositoriesAmong(files, standing), approval.Protection(files, texts.Open)
 	left, lost := newReading(), newLosses()
 	for _, c := range standing {
 		if len(names) > 0 && !anyWithin(names, c.Name()) {
@@ -121,7 +121,7 @@ func (s Sessions) changes(k *changes.Overlays, names []string, diffs bool) (list
 				list[i].Files++
 				list[i].Size += c.Size
 			}
-			if pattern := approval.ProtectedBy(files, c, texts.Open); pattern != "" && list[i].Protected == "" {
+			if pattern := protectedBy(c); pattern != "" && list[i].Protected == "" {
 				list[i].Protected, list[i].Inside = pattern, true
 			}
 			if !list[i].Git && ofGit(c.Name()) {
@@ -132,7 +132,7 @@ func (s Sessions) changes(k *changes.Overlays, names []string, diffs bool) (list
 		if c.Kind == overlay.Dir && c.Op == overlay.Create {
 			at[c.Name()] = len(list)
 		}
-		d, _ := changedOf(texts, files, c, diffs || left.reads(c), diffs)
+		d, _ := changedOf(texts, c, protectedBy(c), diffs || left.reads(c), diffs)
 		if isDirectoryGone(c) {
 			lost.add(texts, c, &d)
 		}
@@ -162,10 +162,10 @@ type texts struct {
 	diff      string
 }
 
-// changedOf describes a change. Read says whether to read the contents, and diffs whether
-// to compare them line by line.
-func changedOf(from *changes.Texts, files *sandbox.Sandbox, c changes.Change, read, diffs bool) (FileChange, texts) {
-	d := FileChange{Path: c.Name(), Op: c.Op, Kind: c.Kind, OldKind: c.OldKind, Size: c.Size, LinkTarget: c.LinkTarget, Conflict: c.Conflict, Protected: approval.ProtectedBy(files, c, from.Open),
+// changedOf describes a change, which a pattern may protect. Read says whether to read the
+// contents, and diffs whether to compare them line by line.
+func changedOf(from *changes.Texts, c changes.Change, protected string, read, diffs bool) (FileChange, texts) {
+	d := FileChange{Path: c.Name(), Op: c.Op, Kind: c.Kind, OldKind: c.OldKind, Size: c.Size, LinkTarget: c.LinkTarget, Conflict: c.Conflict, Protected: protected,
 		GitModes: [2]string{approval.GitMode(c.OldKind, c.OldMode), approval.GitMode(c.Kind, c.Mode)}}
 	if c.Op != overlay.Delete && c.Kind != overlay.Symlink {
 		d.Mode = fmt.Sprintf("%04o", c.Mode)

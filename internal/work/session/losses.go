@@ -3,7 +3,6 @@ package session
 import (
 	"bytes"
 	"fmt"
-	"path"
 
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/decide/tool"
@@ -69,7 +68,7 @@ func (l *losses) findMoves(texts *changes.Texts, standing []changes.Change) (mov
 		l.moved[m.From] = m
 		c := gone[m.From]
 		for _, f := range l.listed[m.From] {
-			one := changes.Change{PathChange: overlay.PathChange{Path: path.Join(c.Path, f.Path), OldKind: f.Kind}, Target: c.Target}
+			one := changes.Change{PathChange: overlay.PathChange{Path: overlay.Join(c.Path, f.Path), OldKind: f.Kind}, Target: c.Target}
 			l.old[one.Name()] = oldFile{f, one}
 		}
 	}
@@ -117,7 +116,7 @@ func (l *losses) add(from *changes.Texts, c changes.Change, d *FileChange) {
 		return
 	}
 	for _, f := range list {
-		one := changes.Change{PathChange: overlay.PathChange{Path: path.Join(c.Path, f.Path), OldKind: f.Kind}, Target: c.Target}
+		one := changes.Change{PathChange: overlay.PathChange{Path: overlay.Join(c.Path, f.Path), OldKind: f.Kind}, Target: c.Target}
 		if l.kept[one.Name()] {
 			continue
 		}

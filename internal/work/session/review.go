@@ -1,7 +1,6 @@
 package session
 
 import (
-	"path"
 	"slices"
 	"strings"
 
@@ -121,10 +120,10 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 	if len(names) == 0 {
 		flags.Grow(len(standing))
 	}
-	ofGit := repositoriesAmong(files, standing)
+	ofGit, protectedBy := repositoriesAmong(files, standing), approval.Protection(files, texts.Open)
 	filled := make(map[string]bool) // new directories with something in them
 	for _, c := range standing {
-		filled[path.Dir(c.Name())] = true
+		filled[overlay.Parent(c.Name())] = true
 	}
 	known := l.store.Examined.of(l.session)
 	examined := make(map[string]examination)
@@ -133,7 +132,7 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 	var from map[string]string // old names of files in moved directories
 	r.Moves, from = lost.findMoves(texts, slices.DeleteFunc(slices.Clone(standing), func(c changes.Change) bool {
 		name := c.Name() // a change that golem does not apply is no part of a move
-		return approval.ProtectedBy(files, c, texts.Open) != "" || ofGit(name) || len(names) > 0 && !anyWithin(names, name)
+		return protectedBy(c) != "" || ofGit(name) || len(names) > 0 && !anyWithin(names, name)
 	}))
 	left := newReading()
 	for i, c := range standing {
@@ -144,7 +143,7 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 		switch {
 		case len(names) > 0 && !anyWithin(names, name):
 			continue
-		case files.ProtectedBy(name) == ".git" || ofGit(name):
+		case protectedBy(c) == ".git" || ofGit(name):
 			if c.Kind != overlay.Dir {
 				r.Git++
 				r.Refs = r.Refs || strings.Contains(name, "/.git/refs/") || strings.HasSuffix(name, "/.git/packed-refs")
@@ -154,7 +153,7 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 		before, isKnown := find(known, name, c)
 		isKnown = isKnown && !diffs && from[name] == ""
 		read := diffs || !isKnown && left.reads(c)
-		d, t := changedOf(texts, files, c, read, diffs)
+		d, t := changedOf(texts, c, protectedBy(c), read, diffs)
 		was := c.PathChange
 		if from[name] != "" && read && c.Kind == overlay.File {
 			was = lost.compare(texts, c, from[name], &d, &t, diffs)
@@ -276,8 +275,8 @@ func (s Sessions) HasChanges(one *Session) (bool, error) {
 	if unfit != "" || len(k.OtherTargets()) > 0 {
 		return true, nil
 	}
-	ofGit := repositoriesAmong(files, standing)
+	ofGit, protectedBy := repositoriesAmong(files, standing), files.Protection()
 	return slices.ContainsFunc(standing, func(c changes.Change) bool {
-		return files.ProtectedBy(c.Name()) != ".git" && !ofGit(c.Name())
+		return protectedBy(c.Name()) != ".git" && !ofGit(c.Name())
 	}), nil
 }
