@@ -105,6 +105,9 @@ func (w *workSession) pickItems(r *session.Review, named []string) (items []*cho
 		case choice.Protected:
 			skipped = append(skipped, w.shown(c.Path)+" is protected ("+c.Protected+"); golem apply -p "+w.shown(c.Path)+" asks about it")
 			continue
+		case choice.Holds:
+			skipped = append(skipped, w.shown(c.Path)+": "+w.stays(c))
+			continue
 		case choice.Special:
 			skipped = append(skipped, w.shown(c.Path)+" is a pipe, socket or device, which golem never applies")
 			continue

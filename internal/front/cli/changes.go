@@ -162,7 +162,9 @@ func printChanges(w io.Writer, about sessionDocument, list []session.FileChange,
 		}
 		if c.Protected != "" {
 			note = "protected (" + c.Protected + "), skipped"
-			if c.Inside {
+			if c.Stays() != "" {
+				note = c.Stays()
+			} else if c.Inside {
 				note = "protected files in it (" + c.Protected + ") are skipped"
 			}
 			protected++

@@ -288,7 +288,9 @@ func (v *reviewText) notesOf(c session.FileChange) string {
 	if c.Conflict {
 		notes = append(notes, "! changed in your directory too")
 	}
-	if c.Protected != "" {
+	if c.Stays() != "" {
+		notes = append(notes, v.stays(c))
+	} else if c.Protected != "" {
 		notes = append(notes, "protected ("+c.Protected+"): golem applies it only if you name it")
 	}
 	if c.Unread && slash(c) != "" {
@@ -299,6 +301,11 @@ func (v *reviewText) notesOf(c session.FileChange) string {
 		notes = append(notes, "too large to compare")
 	}
 	return strings.Join(notes, "; ")
+}
+
+// stays says why golem leaves a directory that the session deleted or replaced, and what to type.
+func (w *workSession) stays(c session.FileChange) string {
+	return c.Stays() + "; " + visible.CommandLine("rm", "-r", w.pathOf(c.Path)) + " yourself, or " + w.golem() + "discard" + w.option() + " " + visible.CommandLine(w.pathOf(c.Path))
 }
 
 // notes prints the skipped changes and the next commands, with more of them.

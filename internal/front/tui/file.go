@@ -135,6 +135,8 @@ func (f *file) notes(i int) (rows []visible.Row) {
 			warn("changed in your directory too: golem apply --merge combines both versions, golem apply --overwrite takes the session's")
 		case choice.Protected:
 			warn("protected (" + f.Protected + "): A applies it only if you choose it here with y or a")
+		case choice.Holds:
+			warn(f.Stays() + "; delete it yourself, or discard the change")
 		case choice.Special:
 			warn("a pipe, socket or device, which golem never applies")
 		}

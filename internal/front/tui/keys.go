@@ -334,6 +334,9 @@ func (m *model) chooseItem(key string) tea.Cmd {
 	case (key == "y" || key == "a") && f.obstacle == choice.Conflict:
 		m.note = "it changed in your directory too; quit, and run golem apply --merge or --overwrite"
 		return nil
+	case (key == "y" || key == "a") && f.obstacle == choice.Holds:
+		m.note = f.Stays()
+		return nil
 	case (key == "y" || key == "a") && f.obstacle == choice.Special:
 		m.note = "golem never applies pipes, sockets and devices"
 		return nil

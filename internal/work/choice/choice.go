@@ -140,6 +140,7 @@ const (
 	None      Obstacle = iota
 	Conflict           // the file changed in the user's directory too
 	Protected          // golem applies it only if the user names it
+	Holds              // a directory that golem never deletes or replaces, because protected files are in it
 	Special            // a pipe, socket or device, which golem never applies
 	Covered            // a new directory, which is applied with the files in it
 )
@@ -150,6 +151,8 @@ func ObstacleOf(r *session.Review, c session.FileChange, named bool) Obstacle {
 	switch {
 	case c.Conflict:
 		return Conflict
+	case c.Stays() != "":
+		return Holds
 	case c.Protected != "" && !named:
 		return Protected
 	case c.Kind == overlay.Special:

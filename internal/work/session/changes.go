@@ -46,6 +46,14 @@ type FileChange struct {
 	GitModes    [2]string    `json:"-"` // before and after, as git writes them; 000000 if there is no file
 }
 
+// Stays says why golem never deletes or replaces a directory, "" if it does.
+func (d FileChange) Stays() string {
+	if d.OldKind != overlay.Dir || d.Kind == overlay.Dir || !d.Inside || d.Protected == "" {
+		return ""
+	}
+	return "protected files are in it (" + d.Protected + "), so golem leaves it"
+}
+
 // Limits on what is read to count lines: files, their bytes, and the bytes of one file.
 const (
 	maxCounted      = 10_000
@@ -135,6 +143,9 @@ func (s Sessions) changes(k *changes.Overlays, names []string, diffs bool) (list
 		d, _ := changedOf(texts, c, protectedBy(c), diffs || left.reads(c), diffs)
 		if isDirectoryGone(c) {
 			lost.add(texts, c, &d)
+			if pattern := lost.protected(texts, c, files); d.Protected == "" && pattern != "" {
+				d.Protected, d.Inside = pattern, true
+			}
 		}
 		d.Git = ofGit(c.Name())
 		list = append(list, d)

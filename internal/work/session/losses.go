@@ -8,6 +8,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/files/overlay"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // losses counts what is lost with directories that a session has deleted or replaced, and
@@ -15,6 +16,8 @@ import (
 type losses struct {
 	names int // how many more names golem looks at
 	reading
+
+	protectedBy func(name string) string // set when it is first needed
 
 	listed map[string][]changes.OldFile // by name of the directory
 	moved  map[string]changes.Move      // by old name of the directory
@@ -45,6 +48,24 @@ func (l *losses) list(from *changes.Texts, c changes.Change) []changes.OldFile {
 		l.names -= len(l.listed[name])
 	}
 	return l.listed[name]
+}
+
+// protected returns the pattern of a protected file in a directory that is gone, "" for none. golem
+// does not apply such a change.
+func (l *losses) protected(from *changes.Texts, c changes.Change, files *sandbox.Sandbox) string {
+	if l.protectedBy == nil {
+		l.protectedBy = files.Protection()
+	}
+	for _, f := range l.list(from, c) {
+		name := overlay.Join(c.Name(), f.Path)
+		if pattern := l.protectedBy(name); pattern != "" {
+			return pattern
+		}
+		if !files.CanWrite(name) {
+			return sandbox.Shown(name)
+		}
+	}
+	return ""
 }
 
 // findMoves finds the directories that were moved, and returns the old name of each new file

@@ -132,7 +132,7 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 	var from map[string]string // old names of files in moved directories
 	r.Moves, from = lost.findMoves(texts, slices.DeleteFunc(slices.Clone(standing), func(c changes.Change) bool {
 		name := c.Name() // a change that golem does not apply is no part of a move
-		return protectedBy(c) != "" || ofGit(name) || len(names) > 0 && !anyWithin(names, name)
+		return protectedBy(c) != "" || ofGit(name) || len(names) > 0 && !anyWithin(names, name) || isDirectoryGone(c) && lost.protected(texts, c, files) != ""
 	}))
 	left := newReading()
 	for i, c := range standing {
@@ -160,6 +160,9 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 		}
 		if isDirectoryGone(c) {
 			lost.add(texts, c, &d)
+			if pattern := lost.protected(texts, c, files); d.Protected == "" && pattern != "" {
+				d.Protected, d.Inside = pattern, true
+			}
 		}
 		if read && c.Op == overlay.Mode && c.Kind == overlay.File && c.Mode&^c.OldMode&0o111 != 0 {
 			_, own := texts.Read(c, maxRead)
