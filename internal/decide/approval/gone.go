@@ -42,10 +42,10 @@ type oldFile struct {
 func (l *ChangeSet) findGone() *goneDirectories {
 	g := &goneDirectories{l: l, moved: make(map[string]changes.Move), kept: make(map[string]oldFile), onlyMoved: make(map[string]bool), bytes: maxLost}
 	names, list := make([]string, len(l.entries)), make([]overlay.PathChange, len(l.entries))
-	old, all := make(map[string][]changes.OldFile), make(map[string]oldFile)
+	old, all, entries := make(map[string][]changes.OldFile), make(map[string]oldFile), make(map[string]int)
 	left := changes.MaxOldFiles
 	for i, e := range l.entries {
-		names[i], list[i] = e.name, e.PathChange
+		names[i], list[i], entries[e.name] = e.name, e.PathChange, i
 		if e.Op != overlay.Delete || e.OldKind != overlay.Dir {
 			continue
 		}
@@ -65,7 +65,15 @@ func (l *ChangeSet) findGone() *goneDirectories {
 		return g // a directory that was not read completely counts as deleted
 	}
 	var moves []changes.Move
-	moves, g.from = changes.FindMoves(names, list, old)
+	moves, g.from = changes.FindMoves(names, list, old, func(dir string, f changes.OldFile, now string) bool {
+		i, ok := entries[now]
+		if !ok || f.Kind != overlay.File || f.Size > maxShown {
+			return ok // golem does not compare it
+		}
+		was, err := g.old(all[dir+"/"+f.Path].entry, f.Path)
+		_, is, wrong := l.t.Content(l.entries[i].Change, maxShown)
+		return err == nil && wrong == nil && bytes.Equal(was, is)
+	})
 	for _, m := range moves {
 		g.moved[m.From] = m
 	}

@@ -27,15 +27,17 @@ type Move struct {
 }
 
 // FindMoves finds directories that were moved: a deleted directory is moved to a new one that
-// has files of the same size at the same relative paths, at least half of them. The caller
-// compares the contents. names and changes belong together. old has the files of each
+// has files of the same size at the same relative paths, at least half of them. isSame compares the
+// contents of an old file of a directory and a new file: at least one of a few must be the same. The
+// caller compares the others. names and changes belong together. old has the files of each
 // deleted directory, by name. from has the old name of each new file in a moved directory.
 // A new file belongs to one move at most, so no deleted file seems to be where another one is.
-func FindMoves(names []string, changes []overlay.PathChange, old map[string][]OldFile) (moves []Move, from map[string]string) {
+func FindMoves(names []string, changes []overlay.PathChange, old map[string][]OldFile, isSame func(dir string, old OldFile, now string) bool) (moves []Move, from map[string]string) {
 	if len(old) == 0 {
 		return nil, nil
 	}
 	f := newMoveFinder(names, changes)
+	f.isSame = isSame
 	found := make(map[string]Move)
 	for _, sameName := range []bool{true, false} { // a directory that kept its name comes first
 		for i, c := range changes {
@@ -61,6 +63,8 @@ type moveFinder struct {
 	made map[string]int64    // sizes of new files and symlinks
 	from map[string]string   // the old names of those that belong to a move
 	dirs map[string][]string // the new directories that have a file at a relative path
+
+	isSame func(dir string, old OldFile, now string) bool
 }
 
 // maxAbove is how many directories above a new file may be the moved one. A limit keeps very
@@ -99,7 +103,9 @@ func (f *moveFinder) claim(name string, files []OldFile, sameName bool) (Move, b
 	hits := make(map[string]int)
 	best := ""
 	step := max(1, len(files)/sample)
+	var looked []OldFile
 	for k := 0; k < len(files); k += step {
+		looked = append(looked, files[k])
 		key := files[k].Path
 		if sameName {
 			key = path.Base(name) + "//" + key
@@ -109,6 +115,9 @@ func (f *moveFinder) claim(name string, files []OldFile, sameName bool) (Move, b
 				best = dir
 			}
 		}
+	}
+	if best = f.confirm(name, looked, hits, best); best == "" {
+		return Move{}, false
 	}
 	m := Move{From: name, To: best}
 	same := 0
@@ -121,7 +130,7 @@ func (f *moveFinder) claim(name string, files []OldFile, sameName bool) (Move, b
 			same++
 		}
 	}
-	if m.Missing = len(files) - m.Files; best == "" || same*2 < len(files) {
+	if m.Missing = len(files) - m.Files; same*2 < len(files) {
 		return Move{}, false
 	}
 	for _, old := range files {
@@ -130,6 +139,27 @@ func (f *moveFinder) claim(name string, files []OldFile, sameName bool) (Move, b
 		}
 	}
 	return m, true
+}
+
+// confirm returns the new directory with the most hits, best at first, in which one of some files is
+// as it was in the old one, "" if there is none. It looks at a few directories.
+func (f *moveFinder) confirm(name string, files []OldFile, hits map[string]int, best string) string {
+	for range 4 {
+		for _, old := range files {
+			size := f.size(best, old)
+			if best != "" && (size == old.Size || size >= 0 && old.Kind != overlay.File) && f.isSame(name, old, path.Join(best, old.Path)) {
+				return best
+			}
+		}
+		delete(hits, best)
+		best = ""
+		for dir, n := range hits {
+			if best == "" || n > hits[best] || n == hits[best] && dir < best {
+				best = dir
+			}
+		}
+	}
+	return ""
 }
 
 // candidates returns the first new directories, at most most, whose file at the relative

@@ -2,6 +2,7 @@ package changes
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,19 +10,25 @@ import (
 )
 
 // TestFindMoves describes moves as FROM>TO:FILES-MISSING. Each file has one byte. In a
-// deleted directory its name follows the directory and a colon.
+// deleted directory its name follows the directory and a colon. New files in other have other
+// contents.
 func TestFindMoves(t *testing.T) {
-	for _, c := range []struct{ deleted, made, want string }{
-		{"src:a src:b", "lib/ lib/a lib/b", "src>lib:2-0"},
-		{"src:a src:b/c", "new/ new/lib/ new/lib/a new/lib/b/ new/lib/b/c", "src>new/lib:2-0"},
-		{"src:a src:b src:c", "lib/ lib/a lib/b", "src>lib:2-1"},
-		{"src:a src:b src:c", "lib/ lib/a", ""},
+	for _, c := range []struct{ deleted, made, want, other string }{
+		{"src:a src:b", "lib/ lib/a lib/b", "src>lib:2-0", ""},
+		{"src:a src:b/c", "new/ new/lib/ new/lib/a new/lib/b/ new/lib/b/c", "src>new/lib:2-0", ""},
+		{"src:a src:b src:c", "lib/ lib/a lib/b", "src>lib:2-1", ""},
+		{"src:a src:b src:c", "lib/ lib/a", "", ""},
 		// A new file belongs to one move. The other directory is deleted.
-		{"a:in/f a:in/g b:f b:g", "c/ c/in/ c/in/f c/in/g", "a>c:2-0"},
-		{"a:f b:f", "c/ c/f", "a>c:1-0"},
+		{"a:in/f a:in/g b:f b:g", "c/ c/in/ c/in/f c/in/g", "a>c:2-0", ""},
+		{"a:f b:f", "c/ c/f", "a>c:1-0", ""},
 		// A directory that kept its name comes first, in any order.
-		{"p/0:f p/1:f p/2:f", "q/ q/1/ q/1/f q/2/ q/2/f", "p/1>q/1:1-0 p/2>q/2:1-0"},
-		{"a:f p/x:f", "q/ q/x/ q/x/f r/ r/f", "a>r:1-0 p/x>q/x:1-0"},
+		{"p/0:f p/1:f p/2:f", "q/ q/1/ q/1/f q/2/ q/2/f", "p/1>q/1:1-0 p/2>q/2:1-0", ""},
+		{"a:f p/x:f", "q/ q/x/ q/x/f r/ r/f", "a>r:1-0 p/x>q/x:1-0", ""},
+		// A directory is moved only if a file in it is as it was. Then it may be another new one.
+		{"a:f", "c/ c/f", "", "c/f"},
+		{"a:f a:g", "c/ c/f c/g", "a>c:2-0", "c/f"},
+		{"a:f", "c/ c/f d/ d/f e/ e/f", "a>e:1-0", "c/f d/f"},
+		{"a:f b:f", "c/ c/f d/ d/f", "b>d:1-0", "c/f"},
 	} {
 		var names []string
 		var changes []overlay.PathChange
@@ -40,7 +47,9 @@ func TestFindMoves(t *testing.T) {
 			}
 			names, changes = append(names, strings.TrimSuffix(word, "/")), append(changes, one)
 		}
-		moves, from := FindMoves(names, changes, old)
+		moves, from := FindMoves(names, changes, old, func(dir string, _ OldFile, now string) bool {
+			return !slices.Contains(strings.Fields(c.other), now) && (c.other != "c/f" || dir != "a" || now != "d/f")
+		})
 		var got []string
 		files := 0
 		for _, m := range moves {
@@ -72,7 +81,7 @@ func TestFindMovesOfMany(t *testing.T) {
 			changes = append(changes, overlay.PathChange{Op: overlay.Create, Kind: overlay.Dir}, overlay.PathChange{Op: overlay.Create, Kind: overlay.File, Size: 1})
 		}
 		return testing.AllocsPerRun(1, func() {
-			moves, _ := FindMoves(names, changes, old)
+			moves, _ := FindMoves(names, changes, old, func(string, OldFile, string) bool { return true })
 			for i, m := range moves {
 				if i != 0 && m.To <= moves[i-1].To {
 					t.Fatalf("%v, want the new directories in order", moves[:i+1])

@@ -72,15 +72,26 @@ func (l *losses) protected(from *changes.Texts, c changes.Change, files *sandbox
 // in them.
 func (l *losses) findMoves(texts *changes.Texts, standing []changes.Change) (moves []changes.Move, from map[string]string) {
 	names, list := make([]string, len(standing)), make([]overlay.PathChange, len(standing))
-	gone := make(map[string]changes.Change)
+	gone, made := make(map[string]changes.Change), make(map[string]changes.Change)
 	for i, c := range standing {
 		names[i], list[i] = c.Name(), c.PathChange
+		if c.Op == overlay.Create {
+			made[names[i]] = c
+		}
 		if isDirectoryGone(c) && c.Op == overlay.Delete {
 			l.list(texts, c)
 			gone[names[i]] = c
 		}
 	}
-	moves, from = changes.FindMoves(names, list, l.listed)
+	moves, from = changes.FindMoves(names, list, l.listed, func(dir string, old changes.OldFile, now string) bool {
+		if old.Kind != overlay.File || old.Size > maxRead {
+			return true // golem does not compare it
+		}
+		c := gone[dir]
+		real, _ := texts.Read(changes.Change{PathChange: overlay.PathChange{Path: overlay.Join(c.Path, old.Path), OldKind: old.Kind}, Target: c.Target}, maxRead)
+		_, own := texts.Read(made[now], maxRead)
+		return real != nil && own != nil && bytes.Equal(real, own)
+	})
 	l.moved, l.old, l.kept = make(map[string]changes.Move), make(map[string]oldFile), make(map[string]bool)
 	for _, old := range from {
 		l.kept[old] = true
