@@ -134,7 +134,7 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 		name := c.Name() // a change that golem does not apply is no part of a move
 		return protectedBy(c) != "" || ofGit(name) || len(names) > 0 && !anyWithin(names, name) || isDirectoryGone(c) && lost.protected(texts, c, files) != ""
 	}))
-	left := newReading()
+	left, moved := newReading(), reading{changes.MaxOldFiles, 4 * maxCountedBytes} // a move of many files is one thing to look at
 	for i, c := range standing {
 		if report != nil {
 			report(i, len(standing))
@@ -152,7 +152,11 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 		}
 		before, isKnown := find(known, name, c)
 		isKnown = isKnown && !diffs && from[name] == ""
-		read := diffs || !isKnown && left.reads(c)
+		budget := &left
+		if from[name] != "" {
+			budget = &moved
+		}
+		read := diffs || !isKnown && budget.reads(c)
 		d, t := changedOf(texts, c, protectedBy(c), read, diffs)
 		was := c.PathChange
 		if from[name] != "" && read && c.Kind == overlay.File {
