@@ -35,9 +35,12 @@ func (a *AppliedTransaction) Name() string {
 // Last returns the last applied transaction whose record is in dir, a directory of
 // golem's. If there is none, the error is fs.ErrNotExist.
 func Last(dir sandbox.Host) (*AppliedTransaction, error) {
-	name := lastIn(string(dir))
-	if name == "" {
-		return nil, fs.ErrNotExist
+	name, err := readLast(string(dir))
+	if err == nil && name == "" {
+		err = fs.ErrNotExist
+	}
+	if err != nil {
+		return nil, err
 	}
 	return readApplied(string(dir), name)
 }

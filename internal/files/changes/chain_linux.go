@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/internal/files/overlay"
+	"github.com/golem-forge/golem/internal/records/state"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -139,6 +140,9 @@ func AppliedAt(dir sandbox.Host) time.Time {
 // History returns the applied transactions that can be undone, the last one first.
 func History(dir sandbox.Host) ([]*AppliedTransaction, error) {
 	var list []*AppliedTransaction
+	if _, err := readLast(string(dir)); err != nil {
+		return nil, err
+	}
 	for _, name := range chainIn(string(dir)) {
 		a, err := readApplied(string(dir), name)
 		if err != nil {
@@ -206,6 +210,9 @@ func (w *record) holdSession() (*os.File, error) {
 	f, err := os.Open(w.session())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
+	}
+	if foreign := state.CheckOwner(w.session()); err != nil && foreign != nil {
+		err = foreign
 	}
 	if err == nil {
 		err = lock(f, unix.LOCK_SH, busyWait)

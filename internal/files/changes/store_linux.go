@@ -283,11 +283,20 @@ const appliedPrefix = "applied-"
 
 // lastIn returns the name of the last applied record, "" if there is none.
 func lastIn(dir string) string {
+	name, _ := readLast(dir)
+	return name
+}
+
+// readLast is lastIn for callers that must know whether the name can be read.
+func readLast(dir string) (string, error) {
 	name, err := os.ReadFile(filepath.Join(dir, lastName))
-	if err != nil || filepath.Base(string(name)) != string(name) {
-		return ""
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
 	}
-	return string(name)
+	if err != nil || filepath.Base(string(name)) != string(name) {
+		return "", err
+	}
+	return string(name), nil
 }
 
 // remember makes an applied record the last one, and removes the oldest ones if there are

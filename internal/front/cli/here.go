@@ -170,7 +170,7 @@ func (f *programFlags) sessionsHere() ([]*workSession, error) {
 	for at := dir; ; at = filepath.Dir(at) {
 		o.Dir = at
 		list, err := inbox.BareSessions(o, dir)
-		if err != nil && at == dir {
+		if err != nil && (at == dir || errors.Is(err, fs.ErrPermission)) {
 			return nil, err
 		}
 		all = append(all, workSessions(list, dir)...)

@@ -34,7 +34,7 @@ func TestSchemasOfExamples(t *testing.T) {
 		}
 	}
 	count := map[string]int{}
-	for _, top := range []string{"../../../examples", "../../starter/template"} {
+	for _, top := range []string{"../../../examples", "../../work/starter/template"} {
 		err := filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return err

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -99,6 +101,9 @@ func (f *gateFlags) undoPrograms() (*program.Program, *program.Options, error) {
 	}
 	for ; ; o.Dir = filepath.Dir(o.Dir) {
 		last, err := program.LoadForUndo(o, nil)
+		if errors.Is(err, fs.ErrPermission) { // something to undo may be there
+			return nil, nil, err
+		}
 		if last != nil && err == nil {
 			return p, &o, nil
 		}

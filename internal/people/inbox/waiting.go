@@ -3,6 +3,7 @@ package inbox
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/approval"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/inventory"
+	"github.com/golem-forge/golem/internal/records/state"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/sandbox"
@@ -187,6 +189,14 @@ func directories(ctx context.Context, o program.Options, most int, runs bool, vi
 // directoryOf returns what waits in one directory.
 func directoryOf(ctx context.Context, o program.Options, k inventory.Known, most int, runs bool, visit func(s ProgramSession, dir string)) Directory {
 	d := Directory{Path: string(k.Directory), State: k.State}
+	if err := state.CheckOwner(string(k.State)); err != nil {
+		d.Problem = err.Error()
+		return d
+	}
+	if _, err := os.ReadDir(string(k.State)); err != nil {
+		d.Problem = visible.FileError("the state directory", err).Error()
+		return d
+	}
 	if d.Path == "" {
 		d.Problem = "an older golem did not record its directory; run golem status there once"
 		return d
@@ -198,6 +208,10 @@ func directoryOf(ctx context.Context, o program.Options, k inventory.Known, most
 	all, p, err := sessionsIn(o, d.Path)
 	if err == nil {
 		d.Waiting, err = Collect(ctx, all, most, p, Bare(o, d.Path))
+	}
+	if foreign := (*state.ForeignError)(nil); errors.As(err, &foreign) {
+		d.Problem = foreign.Error() // the whole command that helps
+		return d
 	}
 	if err != nil {
 		d.Problem = firstLine(err)

@@ -53,7 +53,9 @@ func Programs(base string) ([]Known, error) {
 	for _, e := range entries {
 		dir := filepath.Join(base, e.Name())
 		d, wrong := readDescription(dir)
-		if !e.IsDir() || strings.HasSuffix(e.Name(), HubSuffix) || wrong == nil && d.Version == 0 && !isState(dir) {
+		_, look := os.Stat(filepath.Join(dir, descriptionName))
+		isUnreadable := errors.Is(look, fs.ErrPermission) // what is in it, golem cannot say
+		if !e.IsDir() || strings.HasSuffix(e.Name(), HubSuffix) || wrong == nil && d.Version == 0 && !isUnreadable && !isState(dir) {
 			continue
 		}
 		list = append(list, Known{NameOf(dir), sandbox.Host(dir), sandbox.Host(d.Directory)})

@@ -30,6 +30,9 @@ func Open(path string) (*Dir, error) { return OpenNamed(path, "state directory",
 // another flag.
 func OpenNamed(path, name, flag string) (*Dir, error) {
 	unusable := func(path string, err error) error { return unusable(path, name, flag, err) }
+	if err := CheckOwner(path); err != nil {
+		return nil, fmt.Errorf("%s %w, or choose another with %s", name, err, flag)
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, unusable(path, err)
 	}
@@ -42,7 +45,8 @@ func OpenNamed(path, name, flag string) (*Dir, error) {
 		return nil, unusable(path, err)
 	case !info.IsDir():
 		return nil, fmt.Errorf("%s %s: not a directory; choose another with %s", name, path, flag)
-	case info.Mode().Perm()&0o022 != 0 || !ours(info):
+	}
+	if info.Mode().Perm()&0o022 != 0 {
 		return nil, fmt.Errorf("%s %s: others may write to it; chmod 700 it if it is yours, or choose another with %s", name, path, flag)
 	}
 	// A user who can write to the parent directory could replace this one.

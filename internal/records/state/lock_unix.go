@@ -58,8 +58,11 @@ func (f *Dir) sync() error {
 	return dir.Sync()
 }
 
-// ours reports whether a file belongs to the user.
-func ours(info os.FileInfo) bool {
+// ownerOf returns the number of the user who owns a file.
+func ownerOf(info os.FileInfo) (id int, ok bool) {
 	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(st.Uid) == os.Geteuid()
+	if !ok {
+		return 0, false
+	}
+	return int(st.Uid), true
 }

@@ -1,6 +1,8 @@
 package program
 
 import (
+	"errors"
+	"io/fs"
 	"path/filepath"
 	"slices"
 
@@ -91,6 +93,9 @@ func LoadForUndo(o Options, p *Program) (*Program, error) {
 		return p, nil
 	}
 	folders, err := bare.Storage.Sessions.UndoMounts(calls)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, err
+	}
 	if err != nil || len(folders) == 0 {
 		return p, nil
 	}

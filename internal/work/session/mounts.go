@@ -1,11 +1,13 @@
 package session
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/files/undo"
+	"github.com/golem-forge/golem/internal/records/state"
 	"github.com/golem-forge/golem/internal/work/project"
 	"github.com/golem-forge/golem/internal/work/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
@@ -90,6 +92,9 @@ func (s Sessions) UndoMounts(calls *undo.History) (mounts []Mount, err error) {
 			mounts = append(mounts, Mount{Source: source, Target: target, Mode: sandbox.ReadWrite.String()})
 		}
 	}
+	if err := state.CheckOwner(s.State); err != nil {
+		return nil, fmt.Errorf("undo: %w", err)
+	}
 	Recover(s)
 	for _, step := range stepsAfter(calls, s.pending().lastApplied()) {
 		if _, gone := mountsOf(step); gone != nil || len(step.Mounts) == 0 {
@@ -102,7 +107,7 @@ func (s Sessions) UndoMounts(calls *undo.History) (mounts []Mount, err error) {
 	}
 	last, err := changes.Last(s.pending().dir)
 	if err != nil {
-		return nil, err
+		return nil, stateError("undo", err)
 	}
 	for _, over := range last.Directories() {
 		add(string(over.Host), over.Target)

@@ -11,6 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/records/state"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -130,6 +131,9 @@ func (l pendingChanges) undoHint(what string) string {
 // lacks changes that are half applied. It calls OnRecover with what it did, and with the
 // reason if it failed. It reports whether there was something to complete.
 func Recover(s Sessions) bool {
+	if state.CheckOwner(s.State) != nil {
+		return false // the owner of the directory completes it
+	}
 	l := s.pending()
 	if !changes.IsInterrupted(l.dir) {
 		if command, process := changes.Active(l.dir); command != "" && s.OnRecover != nil {

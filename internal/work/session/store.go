@@ -101,23 +101,34 @@ const (
 func (s Sessions) dir() string { return filepath.Join(s.State, sessionsName) }
 
 // List returns all sessions, the one used last first. If a golem was killed while it removed
-// a session, List removes the rest.
+// a session, List removes the rest. If there is a session that cannot be read, the error names
+// it, and List returns the others.
 func (s Sessions) List() ([]*Session, error) {
+	if err := state.CheckOwner(s.State); err != nil {
+		return nil, fmt.Errorf("the sessions: %w", err)
+	}
 	Recover(s)
 	entries, err := os.ReadDir(s.dir())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, stateError("the sessions", err)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = nil
+	}
+	if err != nil {
+		err = stateError("the sessions", err)
 	}
 	var list []*Session
 	for _, e := range entries {
-		if found, err := s.at(e.Name()); err == nil {
+		found, wrong := s.at(e.Name())
+		switch {
+		case wrong == nil:
 			list = append(list, found)
-		} else {
+		case errors.Is(wrong, fs.ErrPermission):
+			err = stateError("session "+visible.Text(e.Name()), wrong)
+		default:
 			changes.FinishRemoval(sandbox.Host(filepath.Join(s.dir(), e.Name()))) // the next List tries again
 		}
 	}
 	slices.SortFunc(list, func(a, b *Session) int { return cmp.Or(b.LastUsed.Compare(a.LastUsed), strings.Compare(a.ID, b.ID)) })
-	return list, nil
+	return list, err
 }
 
 // Find returns the session with an id, or with an id that starts so; "" and Last are the
@@ -301,6 +312,11 @@ func realPath(name string) string {
 // helps.
 func stateError(what string, err error) error {
 	var cause *fs.PathError
+	if errors.As(err, &cause) && errors.Is(err, fs.ErrPermission) {
+		if foreign := state.CheckOwner(cause.Path); foreign != nil {
+			return fmt.Errorf("%s: %w", what, foreign)
+		}
+	}
 	if errors.As(err, &cause) && (cause.Op == "mkdir" || !errors.Is(err, fs.ErrNotExist)) {
 		return fmt.Errorf("%s: golem cannot use %s in its state directory: %w; choose another state directory with --state DIR or GOLEM_STATE", what, visible.Text(cause.Path), cause.Err)
 	}

@@ -1,12 +1,14 @@
 package session
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/files/undo"
+	"github.com/golem-forge/golem/internal/records/state"
 )
 
 // An UndoStep is a change that golem undo can undo when everything after it is undone.
@@ -26,10 +28,13 @@ type UndoStep struct {
 // UndoSteps returns the changes that can be undone, the last one first. Calls holds those
 // that file tools made directly.
 func (s Sessions) UndoSteps(calls *undo.History) ([]UndoStep, error) {
+	if err := state.CheckOwner(s.State); err != nil {
+		return nil, fmt.Errorf("undo: %w", err)
+	}
 	Recover(s)
 	applied, err := changes.History(s.pending().dir)
 	if err != nil {
-		return nil, err
+		return nil, stateError("undo", err)
 	}
 	var list []UndoStep
 	for _, a := range applied {

@@ -140,10 +140,7 @@ func makeUnchecked(s Sessions) error {
 	if exists(uncheckedFile(s, "")) {
 		return nil
 	}
-	list, err := s.List()
-	if err != nil {
-		return err
-	}
+	list, _ := s.List() // without those that golem cannot read, and so cannot remove
 	if err := os.MkdirAll(s.State, 0o700); err != nil {
 		return stateError("the sessions", err)
 	}

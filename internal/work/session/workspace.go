@@ -62,6 +62,9 @@ func (s Sessions) OpenWorkspace(o Options) (*Workspace, error) {
 	if len(over) == 0 && o.Exec == nil && !o.Run {
 		return w, nil
 	}
+	if err := state.CheckOwner(s.State); err != nil {
+		return nil, fmt.Errorf("the session: %w", err)
+	}
 	if err := makeUnchecked(s); err != nil {
 		return nil, err
 	}
