@@ -52,3 +52,25 @@ func TestStartHelper(t *testing.T) {
 		}
 	}
 }
+
+// TestDiscardWithoutHelper discards a transaction whose helper was killed.
+func TestDiscardWithoutHelper(t *testing.T) {
+	dir := t.TempDir()
+	over := changedSession(t, dir, 1)
+	k, err := Look(sandbox.Host(dir+"/session"), []Directory{over})
+	must(t, err)
+	defer k.Close()
+	change, err := k.Begin(sandbox.Host(dir+"/records"), []Pick{{Name: "/f0"}})
+	must(t, err)
+	if change.store.helper.process == nil {
+		t.Skip("no helper process can be started here")
+	}
+	must(t, change.store.helper.close())
+	must(t, change.Discard())
+	if left := list(t, dir+"/records"); len(left) > 0 {
+		t.Errorf("%q are left", left)
+	}
+	if got, _, err := k.Changes(); err != nil || len(got) != 1 {
+		t.Errorf("the session has %v, %v", got, err)
+	}
+}

@@ -71,7 +71,7 @@ func (o *Overlays) begin(st *store, picks []Pick, unused bool) (*Transaction, er
 	w.of, w.picked = o.layers, make([][]string, len(o.layers))
 	t := &Transaction{store: st, record: w,
 		settle: func() error { return o.alone(func() error { return st.settle(w) }) },
-		unpick: func() error { return o.alone(func() error { return st.unpick(w) }) }}
+		unpick: func(st *store) error { return o.alone(func() error { return st.unpick(w) }) }}
 	for i := range o.layers {
 		if err := o.pick(t, i, picks, unused); err != nil {
 			return nil, errors.Join(err, st.remove(w))

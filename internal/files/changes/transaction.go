@@ -37,8 +37,8 @@ type Transaction struct {
 
 	store  *store
 	record *record
-	settle func() error // called after Apply, if not nil
-	unpick func() error // called by Discard, if not nil
+	settle func() error       // called after Apply, if not nil
+	unpick func(*store) error // called by Discard, if not nil
 
 	// alone runs do while nobody works in the session, which holds files of the
 	// transaction. It is nil if the record holds all files.

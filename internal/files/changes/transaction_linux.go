@@ -108,12 +108,19 @@ func (t *Transaction) WhyFinal() string {
 // Discard discards the changes.
 func (t *Transaction) Discard() error {
 	t.closeReaders()
-	if t.unpick != nil {
-		if err := t.unpick(); err != nil {
-			return err
+	discard := func(st *store) error {
+		if t.unpick != nil {
+			if err := t.unpick(st); err != nil {
+				return err
+			}
 		}
+		return st.remove(t.record)
 	}
-	return t.store.remove(t.record)
+	err := discard(t.store)
+	if errors.Is(err, jail.ErrEnded) { // that may be why golem discards the changes
+		err = withHelper(func(h *helper) error { return discard(&store{t.store.dir, h}) })
+	}
+	return err
 }
 
 // Content returns the content of a changed file before and after the change. It is nil if

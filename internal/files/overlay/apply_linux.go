@@ -191,6 +191,7 @@ func (a *applier) abort(moves []move) error {
 	if err != nil {
 		return err
 	}
+	a.renewCopyBases(moves)
 	return errors.Join(kept, a.removeMoves())
 }
 

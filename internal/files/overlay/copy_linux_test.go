@@ -201,6 +201,60 @@ func TestCopyConflict(t *testing.T) {
 	}
 }
 
+// TestCopyAbortedApply reverts an apply. The real files are as they were, so that no change of
+// the session is a conflict that was none before.
+func TestCopyAbortedApply(t *testing.T) {
+	t.Parallel()
+	const work = "rm a; echo x > b; rm -r many; rm link; ln -s c link; mv sub/c sub/e"
+	for _, test := range []struct {
+		edit, want string
+		isFinished bool // golem made all moves before it reverted them
+	}{
+		{"true", "", true},
+		{"true", "", false},
+		{"echo y > sub/deep/d", "", true},
+		{"echo y > a; echo y > b", "a b", true}, // applied with --overwrite
+	} {
+		c := newCopy(t, start)
+		run(t, c.SessionDir(), work)
+		run(t, c.Dir, test.edit)
+		before, want := describe(t, c.Dir), c.list()
+		to := overlay.Overlay{Dir: c.Dir, Store: filepath.Join(t.TempDir(), "work")}
+		must(t, to.Init())
+		changes, err := c.SessionChanges()
+		must(t, err)
+		var picks []overlay.Pick
+		for _, change := range changes {
+			if change.NewDir == "" {
+				picks = append(picks, overlay.Pick{Path: change.Path, Force: true})
+			}
+		}
+		changes, err = c.Pick(to, picks)
+		must(t, err)
+		must(t, to.PrepareApply(changes, nil))
+		if test.isFinished {
+			must(t, to.FinishApply())
+		} else { // the last move fails
+			must(t, os.Remove(filepath.Join(to.UpperDir(), "link")))
+			if to.FinishApply() == nil {
+				t.Error("a move without a file was made")
+			}
+		}
+		must(t, to.AbortApply())
+		if got := describe(t, c.Dir); got != before {
+			t.Errorf("%s: the directory has\n%s\nwant\n%s", test.edit, got, before)
+		}
+		if got := c.list(); !slices.Equal(got, want) {
+			t.Errorf("%s, finished %v: the session has %q, want %q", test.edit, test.isFinished, got, want)
+		}
+		for _, name := range strings.Fields(test.want) {
+			if !slices.ContainsFunc(c.list(), func(line string) bool { return strings.HasPrefix(line, "!") && strings.Fields(line)[1] == name }) {
+				t.Errorf("%s: %s is no conflict: %q", test.edit, name, c.list())
+			}
+		}
+	}
+}
+
 // TestCopyApplyAndUndo checks that Apply makes the directory equal to the copy, and that
 // after Undo the directory is as before and the session has its changes again.
 func TestCopyApplyAndUndo(t *testing.T) {

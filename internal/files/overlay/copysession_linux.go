@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"os"
 	"path"
 	"slices"
 
@@ -136,6 +137,45 @@ func (s *walk) restoreCopy(list []PathChange, isChanged func(name string) bool) 
 			if err := s.setBasesBelow(c.Path); err != nil {
 				return err
 			}
+		}
+	}
+	return s.bases.save()
+}
+
+// copyOfName is a file in the store of an overlay. It names the store of the session that works
+// on a copy, if the changes come from such a session.
+const copyOfName = "copy-of"
+
+// noteCopy notes that the changes in an overlay come from a session that works on a copy.
+func noteCopy(session, to Overlay) error {
+	return os.WriteFile(to.Store+"/"+copyOfName, []byte(session.Store), 0o600)
+}
+
+// renewCopyBases records the new times of real files that moves replaced and that are back in
+// their places. Otherwise they would seem to be changed since the copy was made: it has no other
+// way to tell. A file that was changed before is a conflict as before. If this fails, files that
+// nobody changed are conflicts.
+func (a *applier) renewCopyBases(moves []move) error {
+	store, err := os.ReadFile(a.Store + "/" + copyOfName)
+	if err != nil || !exists(string(store)) {
+		return nil
+	}
+	of := a.Overlay
+	of.Store, of.IsCopy = string(store), true
+	s, err := openSession(of, unix.LOCK_EX)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	for _, m := range moves {
+		v := s.bases.all[m.Path]
+		if v == nil || m.OldInode == 0 || v.Ino != m.OldInode || v.Ctime != m.OldTime {
+			continue
+		}
+		if st, err := a.dir.stat(m.Path); err == nil && m.matchesOld(st) && permissions(st) == m.OldMode&0o777 {
+			renewed := *v
+			renewed.Ctime = st.Ctim.Nano()
+			s.bases.put(&renewed)
 		}
 	}
 	return s.bases.save()

@@ -53,6 +53,11 @@ func pickChanges(o, to Overlay, picks []Pick, inPlace bool) ([]PathChange, error
 		return nil, err
 	}
 	defer upper.close()
+	if o.IsCopy {
+		if err := noteCopy(o, to); err != nil {
+			return nil, err
+		}
+	}
 	var stay inPlaceList
 	if inPlace && !o.IsCopy {
 		if stay = s.findInPlace(chosen); len(stay.Trees) > 0 {
