@@ -341,11 +341,11 @@ func flagErrorOf(cmd *cobra.Command, path string, err error) error {
 		return usagef("%v; %s --help lists the flags", err, path)
 	}
 	name := unknown.GetSpecifiedName()
-	if c, _, err := newRoot(Fronts{}).Find([]string{name}); err == nil && c.HasParent() {
-		return usagef("unknown flag --%s; it is a command: %s", name, c.CommandPath())
-	}
 	if hint := flagHints[cmd.Name()+" "+dashed(name)]; hint != "" {
 		return usagef("unknown flag %s; %s", dashed(name), hint)
+	}
+	if c, _, err := newRoot(Fronts{}).Find([]string{name}); err == nil && c.HasParent() {
+		return usagef("unknown flag --%s; it is a command: %s", name, c.CommandPath())
 	}
 	if other := flagSynonyms[name]; other != "" && cmd.Flags().Lookup(other) != nil {
 		return usagef("unknown flag %s; did you mean --%s?", sandbox.Shown(dashed(name)), other)

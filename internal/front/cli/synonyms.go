@@ -72,8 +72,9 @@ var flagSynonyms = map[string]string{
 // flagHints says, for flags that a command does not need, what to type instead.
 var flagHints = map[string]string{
 	"exec --no-net": noNetHint, "exec --no-network": noNetHint, "exec --offline": noNetHint,
-	"exec -c":       "exec takes a program and its arguments; for a line of shell, type golem exec sh -c 'LINE'",
-	"approve --yes": "golem approve ID is the approval; without a terminal golem does not show the call first",
+	"exec -c":         "exec takes a program and its arguments; for a line of shell, type golem exec sh -c 'LINE'",
+	"approvals --hub": "golem approve --hub shows the calls that wait at the hub, and asks about them",
+	"approve --yes":   "golem approve ID is the approval; without a terminal golem does not show the call first",
 }
 
 // valueHints says, for flags without a value, which value to type.
