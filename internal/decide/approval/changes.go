@@ -280,7 +280,7 @@ func (l *ChangeSet) Deferred() *tool.DeferredChanges {
 				return known
 			}
 			if err != nil {
-				return &sandbox.Error{Op: l.op, Code: sandbox.ErrInternal, Hint: "golem could not apply the changes: " + jail.Plain(err) + "; nothing was applied"}
+				return &sandbox.Error{Op: l.op, Code: sandbox.ErrInternal, Hint: "golem could not apply the changes: " + strings.TrimPrefix(jail.Plain(err), "jail: ") + "; nothing was applied" + permissionHint(err)}
 			}
 			if len(clash) > 0 {
 				return l.conflictError(clash)
@@ -289,6 +289,15 @@ func (l *ChangeSet) Deferred() *tool.DeferredChanges {
 		},
 		Discard: l.t.Discard, Done: l.done(), Final: l.t.WhyFinal(),
 	}
+}
+
+// permissionHint says what to look at if a directory cannot be written. The error may come from
+// another process, as a text.
+func permissionHint(err error) string {
+	if strings.Contains(err.Error(), fs.ErrPermission.Error()) {
+		return "; look whether you may write to the directory of this file"
+	}
+	return ""
 }
 
 func (e entry) effect() policy.Effect {

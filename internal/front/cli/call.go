@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -189,10 +190,44 @@ func (c *userCall) make(ctx context.Context, gate *program.OpenWorker) tool.Resu
 	if note := meant(c.program, c.Args, r.Err); note != "" {
 		r.Notes = append(r.Notes, note)
 	}
+	if r.Err != nil {
+		if note := fullNote(c.program, r.Err.Hint); note != "" {
+			r.Notes = append(r.Notes, note)
+		}
+	}
 	if c.asker != nil && c.asker.why != nil && r.Pending != nil {
 		r.Notes = append(r.Notes, c.asker.why.Error())
 	}
 	return r
+}
+
+// fullNote says that the disk with the state directory is full, if an error says that a disk is
+// full and nothing can be written there. Only the user may see this text.
+func fullNote(p *program.Program, err string) string {
+	if !strings.Contains(err, "no space left on device") && !strings.Contains(err, "disk quota exceeded") {
+		return ""
+	}
+	const enough = 64 << 10 // for the records of a call
+	try, wrong := os.CreateTemp(string(p.Storage.Dir()), ".space-")
+	if wrong == nil {
+		_, wrong = try.Write(make([]byte, enough))
+		wrong = errors.Join(wrong, try.Close(), os.Remove(try.Name()))
+	}
+	if wrong == nil {
+		return ""
+	}
+	return "the disk with golem's state directory " + visible.Text(string(p.Storage.Dir())) + " is full; free some space on that disk, and type the command again; golem sessions rm ID removes a session, and needs almost no space"
+}
+
+// explainFull adds a fullNote to an error.
+func explainFull(p *program.Program, err error) error {
+	if err == nil {
+		return nil
+	}
+	if note := fullNote(p, err.Error()); note != "" {
+		return fmt.Errorf("%w; %s", err, note)
+	}
+	return err
 }
 
 // close closes the gate after the call, and returns the signal if one ended the call.

@@ -279,7 +279,7 @@ func (r *removal) ask(list []*workSession, summary string, rows [][]string) (boo
 		return nil
 	})
 	r.declined, r.stopped = r.declined || err == nil && !yes, reply.Stop
-	return yes, err
+	return yes, explainFull(list[0].program, err)
 }
 
 // digests returns the digest of the changes of each session that has some. A session that
@@ -410,7 +410,7 @@ func (r *removal) removeOne(w *workSession, clean bool) error {
 	case errors.Is(err, fs.ErrNotExist): // another golem removed it while this one asked
 		r.gone = append(r.gone, w.ID)
 	case err != nil:
-		return &sandbox.Error{Op: "sessions", Path: w.ID, Code: sandbox.CodeOf(err), Hint: err.Error()}
+		return &sandbox.Error{Op: "sessions", Path: w.ID, Code: sandbox.CodeOf(err), Hint: explainFull(w.program, err).Error()}
 	default:
 		if r.removed = append(r.removed, w.ID); needed {
 			r.lost = append(r.lost, w.ID)
@@ -426,6 +426,9 @@ func (w *workSession) whyBusy() string {
 		return fmt.Sprintf("golem undo (process %d) returns changes to it", process)
 	case is:
 		return "golem undo returns changes to it; type the command again when that is done"
+	}
+	if h, ok := w.program.Storage.Sessions.Holder(w.Session); ok && h.Process != 0 {
+		return visible.Line(describeHolder(h), maxColumns) + ", works in it"
 	}
 	return "another golem uses it"
 }

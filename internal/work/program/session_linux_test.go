@@ -357,7 +357,7 @@ func TestTwoGolems(t *testing.T) {
 	if one.IsBusy() || !two.IsBusy() {
 		t.Errorf("busy: %v in the owner of the session, %v in the other", one.IsBusy(), two.IsBusy())
 	}
-	if r := call(t, two, true, "read_file", map[string]any{"path": "/a"}); r.Err == nil || !strings.Contains(r.Err.Hint, "another golem works on this session") {
+	if r := call(t, two, true, "read_file", map[string]any{"path": "/a"}); r.Err == nil || !strings.Contains(r.Err.Hint, fmt.Sprintf("another golem works on this session (process %d); wait", os.Getpid())) {
 		t.Errorf("the same session: %v", r.Err)
 	}
 	own, err := p.OpenWorker(program.WorkerOptions{Session: session.New})

@@ -2,12 +2,15 @@ package session
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"path"
 	"strings"
 	"sync"
 
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -34,7 +37,7 @@ func (f *overlayBackend) backend() (sandbox.Backend, error) {
 	}
 	dir, err := f.changes.OpenDirectory(f.mount)
 	if errors.Is(err, changes.ErrBusy) {
-		return nil, BusyError("session")
+		return nil, busyError("session", f.changes)
 	}
 	var known *sandbox.Error
 	if err != nil && !errors.As(err, &known) {
@@ -49,8 +52,23 @@ func (f *overlayBackend) backend() (sandbox.Backend, error) {
 }
 
 // BusyError returns the error for a session that another golem works on.
-func BusyError(op string) error {
-	return &sandbox.Error{Op: op, Code: sandbox.ErrConflict, Hint: "another golem works on this session; wait for it, or start a session with --session new"}
+func BusyError(op string) error { return busyError(op, nil) }
+
+// maxProgram is how many characters of the name of a program an error shows.
+const maxProgram = 30
+
+// busyError is BusyError for overlays that may say which golem that is.
+func busyError(op string, o *changes.Overlays) error {
+	hint := "another golem works on this session"
+	if o != nil {
+		if h, ok := o.Holder(); ok && h.Process != 0 {
+			if h.Command != "" {
+				hint += ": " + visible.Line(path.Base(h.Command), maxProgram)
+			}
+			hint += fmt.Sprintf(" (process %d)", h.Process)
+		}
+	}
+	return &sandbox.Error{Op: op, Code: sandbox.ErrConflict, Hint: hint + "; wait for it, or start a session with --session new"}
 }
 
 // Open implements sandbox.Backend.

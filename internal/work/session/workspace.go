@@ -111,7 +111,7 @@ func (s Sessions) OpenWorkspace(o Options) (*Workspace, error) {
 		os.RemoveAll(found.dir)
 	}
 	if errors.Is(err, changes.ErrBusy) {
-		err = BusyError("session")
+		err = busyError("session", w.changes)
 	}
 	return w, err
 }
