@@ -80,7 +80,7 @@ and records it in the journal.`,
 		}
 		printChanges(cmd.OutOrStdout(), about, list, diff)
 		if unfit != "" {
-			fmt.Fprintln(cmd.OutOrStdout(), "skipped: "+unfit+"; golem discard removes it")
+			fmt.Fprintln(cmd.OutOrStdout(), "skipped: "+unfit+"; golem discard without a path removes it, with all other changes")
 		}
 		return nil
 	}

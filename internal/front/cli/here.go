@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -67,6 +68,9 @@ func (w *workSession) option() string {
 func (w *workSession) nameOf(typed string) (string, error) {
 	if typed == "" {
 		return "", usageError("an empty path names no file; . is the current directory")
+	}
+	if !utf8.ValidString(typed) {
+		return "", usagef("%s is not UTF-8 text, so golem cannot apply it or name it alone; golem discard%s without a path discards it, with all other changes", sandbox.Shown(typed), w.option())
 	}
 	host := typed
 	if !filepath.IsAbs(host) {

@@ -118,7 +118,7 @@ func Skipped(r *session.Review, commits string) (lines []string) {
 		lines = append(lines, commits)
 	}
 	if r.Unfit != "" {
-		lines = append(lines, "skipped: "+r.Unfit+"; golem discard removes it")
+		lines = append(lines, "skipped: "+r.Unfit+"; golem discard without a path removes it, with all other changes")
 	}
 	for _, target := range r.Others {
 		lines = append(lines, "skipped: changes in a directory that was mounted at "+visible.Name(target)+"; mount it again to see them")
