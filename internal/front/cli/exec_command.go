@@ -63,6 +63,12 @@ func (f *execFlags) whyMissing(args []string) string {
 			hint = "; go to the directory first, and then type golem exec CMD there"
 		}
 		return sandbox.Shown(name) + " is a command of the shell and no program" + hint
+	case slices.Contains(strings.Fields("sudo doas su"), name):
+		hint := "type the command without " + name
+		if len(args) > 1 && !strings.HasPrefix(args[1], "-") && name != "su" {
+			hint = "type golem exec " + visible.CommandLine(args[1:]...)
+		}
+		return missing + "a command in the jail never becomes another user; " + hint
 	case len(args) == 1 && len(words) > 1:
 		return missing + "a program and its arguments are single words: golem exec " + visible.CommandLine(words...) + "; a line for a shell: golem exec sh -c " + visible.CommandLine(name)
 	case slices.Contains(strings.Fields(agentPrograms), name):

@@ -325,6 +325,9 @@ func unknownCommand(err error) (string, bool) {
 // spelling.
 func noCommand(root *cobra.Command, name string) string {
 	text := "unknown command " + sandbox.Shown(name) + "; "
+	if hint := commandHints[name]; hint != "" {
+		return text + hint
+	}
 	if other := sameMeaning(name); other != "" {
 		return text + "did you mean golem " + other + "?"
 	}

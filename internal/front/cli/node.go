@@ -96,6 +96,9 @@ at once.`,
 		if err != nil {
 			return err
 		}
+		if role := credentials.Role; role != hub.Node {
+			return usagef("these credentials are for the role %s; golem hub invite --role node makes some for a node", role)
+		}
 		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
 		if o.Client, err = hub.Connect(ctx, credentials, hub.Options{OnChange: o.Tell}); err != nil {

@@ -2,10 +2,14 @@ package cli
 
 import (
 	"bytes"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/nats-io/nkeys"
+
+	"github.com/golem-forge/golem/internal/hub"
 	"github.com/golem-forge/golem/internal/work/job"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/project"
@@ -90,5 +94,30 @@ func TestTellerEscapes(t *testing.T) {
 	newTeller(&out)("job a (\x1b]0;owned\x07x\nfake line), attempt 1")
 	if text := out.String(); strings.ContainsAny(text, "\x1b\x07") || strings.Count(text, "\n") != 1 {
 		t.Errorf("got %q", text)
+	}
+}
+
+// TestNodeRole checks that golem node refuses credentials of another role before it connects.
+func TestNodeRole(t *testing.T) {
+	seed, _, err := hub.NewSeed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := nkeys.CreateServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := pair.PublicKey()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "creds")
+	if err := (hub.Credentials{Hub: key, URLs: []string{"nats://127.0.0.1:1"}, Role: hub.Approve, Name: "reviewer", Seed: seed}).Write(file); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	code := Main([]string{"node", "--creds", file, "--dir", t.TempDir()}, &out, &errs, nil, nil, nil)
+	if code != exitUsage || !strings.Contains(errs.String(), "for the role approve; golem hub invite --role node") {
+		t.Errorf("got %d, %q", code, errs.String())
 	}
 }

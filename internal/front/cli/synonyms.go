@@ -52,9 +52,16 @@ var synonyms = map[string]string{
 	"help":                          "usage",
 }
 
+// commandHints says, for commands of other programs that golem does in several ways or not at all,
+// what to type instead.
+var commandHints = map[string]string{
+	"uninstall": "sh install.sh --remove removes golem, and so does the package manager that installed it",
+	"reject":    "golem approve ID --no declines a call that waits, golem discard discards changes",
+}
+
 // subSynonyms lists the same for subcommands. The empty name is the command above.
 var subSynonyms = map[string]string{
-	"":       "ls list ps status",
+	"":       "ls list ps status get",
 	"remove": "rm delete del drop prune discard",
 	"show":   "inspect view cat get log logs",
 	"export": "dump save csv",
@@ -67,14 +74,17 @@ var subSynonyms = map[string]string{
 var flagSynonyms = map[string]string{
 	"force": "overwrite", "f": "overwrite", "interactive": "patch", "i": "patch", "n": "dry-run", "dry": "dry-run", "dir": "program", "cwd": "program", "directory": "program",
 	"network": "net", "volume": "mount", "v": "mount", "bind": "mount", "continue": "resume", "m": "model", "force-yes": "yes", "assume-yes": "yes",
+	"port": "listen", "p": "listen", "addr": "listen", "address": "listen", "bind-address": "listen",
 }
 
 // flagHints says, for flags that a command does not need, what to type instead.
 var flagHints = map[string]string{
 	"exec --no-net": noNetHint, "exec --no-network": noNetHint, "exec --offline": noNetHint,
-	"exec -c":         "exec takes a program and its arguments; for a line of shell, type golem exec sh -c 'LINE'",
-	"approvals --hub": "golem approve --hub shows the calls that wait at the hub, and asks about them",
+	"exec -c":   "exec takes a program and its arguments; for a line of shell, type golem exec sh -c 'LINE'",
+	"exec --rw": mountHint, "exec --ro": mountHint, "exec --read": mountHint, "exec --write": mountHint, "exec --allow-read": mountHint, "exec --allow-write": mountHint,
+	"exec --timeout":  "golem sets no time limit for a command; golem exec timeout 60 CMD ends it after 60 seconds",
 	"approve --yes":   "golem approve ID is the approval; without a terminal golem does not show the call first",
+	"approvals --hub": "golem approve --hub shows the calls that wait at the hub, and asks about them",
 }
 
 // valueHints says, for flags without a value, which value to type.
@@ -85,6 +95,8 @@ var valueHints = map[string]string{
 	"branch":  "--branch NAME names a new branch",
 	"hunks":   "--hunks PATH:1,3; golem diff PATH numbers the hunks",
 }
+
+const mountHint = "--mount SRC:/DST:ro shows another directory read-only, --mount SRC:/DST:rw lets the command write there, --root DIR shows DIR in place of this one"
 
 const noNetHint = "the network is off unless you pass --net on or --net HOST"
 
