@@ -146,11 +146,6 @@ func (s *walk) restoreCopy(list []PathChange, isChanged func(name string) bool) 
 // on a copy, if the changes come from such a session.
 const copyOfName = "copy-of"
 
-// noteCopy notes that the changes in an overlay come from a session that works on a copy.
-func noteCopy(session, to Overlay) error {
-	return os.WriteFile(to.Store+"/"+copyOfName, []byte(session.Store), 0o600)
-}
-
 // renewCopyBases records the new times of real files that moves replaced and that are back in
 // their places. Otherwise they would seem to be changed since the copy was made: it has no other
 // way to tell. A file that was changed before is a conflict as before. If this fails, files that

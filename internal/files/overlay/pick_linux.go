@@ -54,7 +54,7 @@ func pickChanges(o, to Overlay, picks []Pick, inPlace bool) ([]PathChange, error
 	}
 	defer upper.close()
 	if o.IsCopy {
-		if err := noteCopy(o, to); err != nil {
+		if err := os.WriteFile(to.Store+"/"+copyOfName, []byte(o.Store), 0o600); err != nil {
 			return nil, err
 		}
 	}

@@ -25,7 +25,7 @@ func TestExplainFull(t *testing.T) {
 		{dir + "/none", full, "; the disk with golem's state directory " + dir + "/none is full; free some space"},
 		{dir + "/none", errors.New("write: file too large"), ""},
 	} {
-		p := &program.Program{Storage: storage.Storage{Sessions: session.Store{State: test.state}}}
+		p := &program.Program{Storage: storage.Storage{Sessions: session.Sessions{State: test.state}}}
 		got := explainFull(p, test.err).Error()
 		if rest := strings.TrimPrefix(got, test.err.Error()); !strings.HasPrefix(rest, test.want) || test.want == "" && rest != "" {
 			t.Errorf("%s, %v: got %q, want %q", test.state, test.err, got, test.want)
