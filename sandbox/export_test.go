@@ -14,3 +14,11 @@ func Clean(name string) (canonical, why string) { return clean(name) }
 
 // CanMatchAbove exports canMatchAbove for tests.
 func CanMatchAbove(pattern, dir string) bool { return canMatchAbove(pattern, dir) }
+
+// ProtectedBy compares a whole name with the protected patterns.
+func ProtectedBy(s *Sandbox, name string) string {
+	if len(name) == 0 || name[0] != '/' {
+		return ""
+	}
+	return s.guard.match(name)
+}

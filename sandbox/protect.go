@@ -16,16 +16,8 @@ func Protected() []string {
 	return []string{".git", "golem-forge.config.y*ml", "*.worker"}
 }
 
-// ProtectedBy returns the pattern that protects a canonical name, or a directory above
-// it, from every change. It returns "" if there is none.
-func (s *Sandbox) ProtectedBy(name string) string {
-	if !strings.HasPrefix(name, "/") {
-		return ""
-	}
-	return s.guard.match(name)
-}
-
-// Protection returns a function that does the same as ProtectedBy. It remembers the directories of the
+// Protection returns a function that returns the pattern that protects a canonical name, or a
+// directory above it, from every change, "" if there is none. It remembers the directories of the
 // names, so that each part of many names in a deep tree is compared once.
 func (s *Sandbox) Protection() func(name string) string {
 	type found struct {
@@ -53,8 +45,8 @@ func (s *Sandbox) Protection() func(name string) string {
 		return f
 	}
 	return func(name string) string {
-		if !strings.HasPrefix(name, "/") || name == "/" {
-			return s.ProtectedBy(name)
+		if !strings.HasPrefix(name, "/") {
+			return ""
 		}
 		f := find(name)
 		return cmp.Or(f.part, f.path)

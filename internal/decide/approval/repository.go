@@ -2,6 +2,7 @@ package approval
 
 import (
 	"path"
+	"strings"
 
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/sandbox"
@@ -38,7 +39,7 @@ func NewRepositoryFilter(after map[string]bool, before func(name string) bool) f
 		return before(name)
 	}
 	return overlay.AtOrBelow(func(name string) bool {
-		dir := overlay.Parent(name)
+		dir := name[:max(0, strings.LastIndexByte(name, '/'))] // path.Dir reads the whole name
 		return isRepository(was, dir, before) || suspect && sandbox.PartOfGit(path.Base(name)) && isRepository(is, dir, now)
 	})
 }
@@ -48,7 +49,7 @@ func NewRepositoryFilter(after map[string]bool, before func(name string) bool) f
 func isRepository(known map[string]bool, dir string, has func(name string) bool) bool {
 	is, ok := known[dir]
 	if !ok {
-		in := func(name string) bool { return has(overlay.Join(dir, name)) }
+		in := func(name string) bool { return has(dir + "/" + name) }
 		is = in("HEAD") && (in("commondir") || in("objects") && in("refs"))
 		known[dir] = is
 	}

@@ -20,10 +20,13 @@ type Change struct {
 
 // Name returns the sandbox's name for the changed file.
 func (c Change) Name() string {
-	if c.Path == "" || c.Path == "." {
+	switch { // path.Join reads the whole name, which costs too much in a deep tree
+	case c.Path == "" || c.Path == ".":
 		return c.Target
+	case c.Target == "/":
+		return "/" + c.Path
 	}
-	return overlay.Join(c.Target, c.Path)
+	return c.Target + "/" + c.Path
 }
 
 // A Transaction holds the changes of a command, or some changes of a session. Apply

@@ -528,7 +528,7 @@ func (a *applier) isOlder(t *tree, name string, since int64, changed func(name s
 		return false
 	}
 	for _, base := range names {
-		if !a.isOlder(t, Join(name, base), since, changed) {
+		if !a.isOlder(t, joinName(name, base), since, changed) {
 			return false
 		}
 	}

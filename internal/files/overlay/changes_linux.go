@@ -179,7 +179,7 @@ func (s *scanner) scanNewDir(name, top string) error {
 	}
 	s.list = slices.Grow(s.list, len(names))
 	for _, base := range names {
-		at := Join(name, base)
+		at := joinName(name, base)
 		if !s.checkName(at, base) {
 			continue
 		}

@@ -220,7 +220,7 @@ func (c *copier) count(name string) (some string, err error) {
 		return "", nil // copyEntry will report it
 	}
 	for _, base := range names {
-		at := Join(name, base)
+		at := joinName(name, base)
 		st, err := c.from.stat(at)
 		if err != nil || len(at) >= maxPath || c.covered[at] {
 			continue
@@ -310,7 +310,7 @@ func (c *copier) copyChildren(name string) error {
 		return err
 	}
 	for _, base := range names {
-		if err := c.copyEntry(Join(name, base)); err != nil {
+		if err := c.copyEntry(joinName(name, base)); err != nil {
 			return err
 		}
 	}

@@ -48,7 +48,7 @@ func (s *walk) isCopyCurrent(v *version, low unix.Stat_t, was Kind) bool {
 		return false
 	}
 	for _, base := range names {
-		name := Join(v.Path, base)
+		name := joinName(v.Path, base)
 		low, was, err := s.statReal(name)
 		in := s.bases.all[name]
 		if err != nil || was != Nothing && (in == nil || !s.isCopyCurrent(in, low, was)) {
@@ -186,7 +186,7 @@ func (s *walk) setBasesBelow(name string) error {
 		return err
 	}
 	for _, base := range names {
-		at := Join(name, base)
+		at := joinName(name, base)
 		if err := s.setBase(at, pickInfo{}); err != nil {
 			return err
 		}

@@ -68,7 +68,7 @@ func (t *tree) addDigest(h hash.Hash, name, at string, left *int64) error {
 			return err
 		}
 		for _, base := range names {
-			if err := t.addDigest(h, Join(name, base), Join(at, base), left); err != nil {
+			if err := t.addDigest(h, joinName(name, base), joinName(at, base), left); err != nil {
 				return err
 			}
 		}
@@ -98,7 +98,7 @@ func (t *tree) namesBelow(dir string, since int64) (sum string, isOlder bool) {
 			return false
 		}
 		for _, base := range names {
-			if !add(Join(name, base), Join(at, base)) {
+			if !add(joinName(name, base), joinName(at, base)) {
 				return false
 			}
 		}

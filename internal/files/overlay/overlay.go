@@ -256,9 +256,9 @@ const (
 	maxName = 255
 )
 
-// Join returns a name in a directory, "" or "." for the top. It is path.Join for clean names. It
+// joinName returns a name in a directory, "" or "." for the top. It is path.Join for clean names. It
 // does not read the whole name, which costs too much in a deep tree.
-func Join(dir, base string) string {
+func joinName(dir, base string) string {
 	switch dir {
 	case "", ".":
 		return base
@@ -268,8 +268,8 @@ func Join(dir, base string) string {
 	return dir + "/" + base
 }
 
-// Parent returns the directory of a clean name, as path.Dir does.
-func Parent(name string) string {
+// parentName returns the directory of a clean name, as path.Dir does.
+func parentName(name string) string {
 	switch i := strings.LastIndexByte(name, '/'); i {
 	case -1:
 		return "."
@@ -290,7 +290,7 @@ func AtOrBelow(is func(name string) bool) func(name string) bool {
 		if is(name) {
 			return true
 		}
-		dir := Parent(name)
+		dir := parentName(name)
 		if dir == name {
 			return false
 		}

@@ -1,22 +1,20 @@
-package overlay_test
+package overlay
 
 import (
 	"path"
 	"testing"
-
-	"github.com/golem-forge/golem/internal/files/overlay"
 )
 
-// TestJoin checks that Join and Parent do what package path does with clean names.
+// TestJoin checks that joinName and parentName do what package path does with clean names.
 func TestJoin(t *testing.T) {
 	for _, dir := range []string{"", ".", "/", "a", "a/b", "/a", "/a/b"} {
-		got := overlay.Join(dir, "c")
+		got := joinName(dir, "c")
 		if want := path.Join(dir, "c"); got != want {
-			t.Errorf("Join(%q, c) = %q, want %q", dir, got, want)
+			t.Errorf("joinName(%q, c) = %q, want %q", dir, got, want)
 		}
 		for _, name := range []string{dir, got} {
-			if got, want := overlay.Parent(name), path.Dir(name); got != want {
-				t.Errorf("Parent(%q) = %q, want %q", name, got, want)
+			if got, want := parentName(name), path.Dir(name); got != want {
+				t.Errorf("parentName(%q) = %q, want %q", name, got, want)
 			}
 		}
 	}

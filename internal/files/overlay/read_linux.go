@@ -70,7 +70,7 @@ func (t *tree) walk(dir string, visit func(s State) bool) bool {
 		return true
 	}
 	for _, base := range names {
-		name := Join(dir, base)
+		name := joinName(dir, base)
 		st, err := t.stat(name)
 		if err != nil {
 			continue
@@ -157,7 +157,7 @@ func (o Overlay) RecentPaths(visits int) (names []string, err error) {
 			continue
 		}
 		for _, base := range list {
-			name := Join(queue[0], base)
+			name := joinName(queue[0], base)
 			st, err := upper.stat(name)
 			if visits--; err != nil || visits < 0 || IsUnfinished(base) {
 				continue
@@ -194,7 +194,7 @@ func deletedFromCopy(store string, lower *tree, dir string, has []string) (names
 				return nil
 			}
 		}
-		name := Join(dir, base)
+		name := joinName(dir, base)
 		if v := copied.all[name]; v != nil && !v.Skipped && !v.Covered {
 			names = append(names, name)
 		}

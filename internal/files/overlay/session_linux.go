@@ -344,7 +344,7 @@ func (s *walk) visitDir(name string, src baseSource, opaque bool) (stays bool, e
 		all = slices.Compact(slices.Sorted(slices.Values(append(below, names...))))
 	}
 	for _, base := range all {
-		at := Join(name, base)
+		at := joinName(name, base)
 		if len(at) >= maxPath || s.isListing && !s.IsCopy || IsUnfinished(base) {
 			if !s.checkName(at, base) {
 				stays = true

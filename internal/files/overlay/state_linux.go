@@ -53,7 +53,7 @@ func (t *tree) visitBelow(dir, name, at string, visit func(State) error) error {
 		return err
 	}
 	for _, base := range names {
-		s, err := t.state(dir, Join(name, base), Join(at, base))
+		s, err := t.state(dir, joinName(name, base), joinName(at, base))
 		if err != nil {
 			return err
 		}
@@ -61,7 +61,7 @@ func (t *tree) visitBelow(dir, name, at string, visit func(State) error) error {
 			return err
 		}
 		if s.Kind == Dir {
-			if err := t.visitBelow(dir, Join(name, base), s.Path, visit); err != nil {
+			if err := t.visitBelow(dir, joinName(name, base), s.Path, visit); err != nil {
 				return err
 			}
 		}

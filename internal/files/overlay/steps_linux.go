@@ -87,7 +87,7 @@ func (a *applier) sizeOf(name string) (n int64) {
 	}
 	names, _ := a.dir.list(name)
 	for _, base := range names {
-		n += a.sizeOf(Join(name, base))
+		n += a.sizeOf(joinName(name, base))
 	}
 	return n
 }

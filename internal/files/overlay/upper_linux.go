@@ -55,7 +55,7 @@ func (s *walk) expandOpaque(name string) error {
 		return err
 	}
 	for _, base := range below {
-		at := Join(name, base)
+		at := joinName(name, base)
 		_, was, err := s.statReal(at)
 		if err != nil {
 			return err

@@ -11,6 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/choice"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/internal/work/toolset/settle"
@@ -162,8 +163,8 @@ func printChanges(w io.Writer, about sessionDocument, list []session.FileChange,
 		}
 		if c.Protected != "" {
 			note = "protected (" + c.Protected + "), skipped"
-			if c.Stays() != "" {
-				note = c.Stays()
+			if choice.Stays(c) != "" {
+				note = choice.Stays(c)
 			} else if c.Inside {
 				note = "protected files in it (" + c.Protected + ") are skipped"
 			}

@@ -288,7 +288,7 @@ func (v *reviewText) notesOf(c session.FileChange) string {
 	if c.Conflict {
 		notes = append(notes, "! changed in your directory too")
 	}
-	if c.Stays() != "" {
+	if choice.Stays(c) != "" {
 		notes = append(notes, v.stays(c))
 	} else if c.Protected != "" {
 		notes = append(notes, "protected ("+c.Protected+"): golem applies it only if you name it")
@@ -305,7 +305,7 @@ func (v *reviewText) notesOf(c session.FileChange) string {
 
 // stays says why golem leaves a directory that the session deleted or replaced, and what to type.
 func (w *workSession) stays(c session.FileChange) string {
-	return c.Stays() + "; " + visible.CommandLine("rm", "-r", w.pathOf(c.Path)) + " yourself, or " + w.golem() + "discard" + w.option() + " " + visible.CommandLine(w.pathOf(c.Path))
+	return choice.Stays(c) + "; " + visible.CommandLine("rm", "-r", w.pathOf(c.Path)) + " yourself, or " + w.golem() + "discard" + w.option() + " " + visible.CommandLine(w.pathOf(c.Path))
 }
 
 // notes prints the skipped changes and the next commands, with more of them.

@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/golem-forge/golem/internal/decide/explain"
-	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/sandbox"
@@ -84,7 +83,7 @@ func (f *programFlags) openNow(how opening) (*program.Program, error) {
 		if how.otherwise == sessionOrDirectory {
 			return openFlagMounts(o, nil)
 		}
-		if bare := inbox.Bare(o, o.Dir); bare != nil && how.otherwise == sessionOrState {
+		if bare, wrong := program.LoadMounts(o, nil); wrong == nil && bare.Storage.Exists() && how.otherwise == sessionOrState {
 			return bare, nil
 		}
 		return nil, err

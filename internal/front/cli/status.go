@@ -11,6 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/session"
 )
 
@@ -68,7 +69,11 @@ other.`,
 		if err != nil {
 			return err
 		}
-		waiting, err := inbox.Collect(cmd.Context(), list, most, p, inbox.Bare(o, f.dir))
+		bare, wrong := program.LoadMounts(o, nil)
+		if wrong != nil {
+			bare = nil
+		}
+		waiting, err := inbox.Collect(cmd.Context(), list, most, p, bare)
 		if err != nil {
 			return err
 		}

@@ -371,8 +371,8 @@ func newChangeView(c session.FileChange, index int) changeView {
 		v.Why = "changed in your directory too; golem apply --merge combines both versions"
 	case c.Kind == overlay.Special:
 		v.Why = "a pipe, socket or device, which golem never applies"
-	case c.Stays() != "":
-		v.Why = c.Stays() + "; delete it yourself, or discard the change"
+	case choice.Stays(c) != "":
+		v.Why = choice.Stays(c) + "; delete it yourself, or discard the change"
 	case c.Protected != "":
 		v.Flags = append(v.Flags, "protected ("+visible.Text(c.Protected)+")")
 	}

@@ -136,7 +136,7 @@ func (f *file) notes(i int) (rows []visible.Row) {
 		case choice.Protected:
 			warn("protected (" + f.Protected + "): A applies it only if you choose it here with y or a")
 		case choice.Holds:
-			warn(f.Stays() + "; delete it yourself, or discard the change")
+			warn(choice.Stays(f.FileChange) + "; delete it yourself, or discard the change")
 		case choice.Special:
 			warn("a pipe, socket or device, which golem never applies")
 		}

@@ -335,7 +335,7 @@ func (m *model) chooseItem(key string) tea.Cmd {
 		m.note = "it changed in your directory too; quit, and run golem apply --merge or --overwrite"
 		return nil
 	case (key == "y" || key == "a") && f.obstacle == choice.Holds:
-		m.note = f.Stays()
+		m.note = choice.Stays(f.FileChange)
 		return nil
 	case (key == "y" || key == "a") && f.obstacle == choice.Special:
 		m.note = "golem never applies pipes, sockets and devices"

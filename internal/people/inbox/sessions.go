@@ -69,9 +69,9 @@ func BareSessions(o program.Options, dir string) ([]ProgramSession, error) {
 	return all, nil
 }
 
-// Bare returns the state of golem exec without a program in a directory, nil if there is none. A call
+// bareProgram returns the state of golem exec without a program in a directory, nil if there is none. A call
 // can wait in it after its sessions are gone.
-func Bare(o program.Options, dir string) *program.Program {
+func bareProgram(o program.Options, dir string) *program.Program {
 	o.Dir = dir
 	p, err := program.LoadMounts(o, nil)
 	if err != nil || !p.Storage.Exists() {

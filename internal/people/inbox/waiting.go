@@ -207,7 +207,7 @@ func directoryOf(ctx context.Context, o program.Options, k inventory.Known, most
 	}
 	all, p, err := sessionsIn(o, d.Path)
 	if err == nil {
-		d.Waiting, err = Collect(ctx, all, most, p, Bare(o, d.Path))
+		d.Waiting, err = Collect(ctx, all, most, p, bareProgram(o, d.Path))
 	}
 	if foreign := (*state.ForeignError)(nil); errors.As(err, &foreign) {
 		d.Problem = foreign.Error() // the whole command that helps

@@ -145,13 +145,21 @@ const (
 	Covered            // a new directory, which is applied with the files in it
 )
 
+// Stays says why golem never deletes or replaces a directory, "" if it does.
+func Stays(c session.FileChange) string {
+	if c.OldKind != overlay.Dir || c.Kind == overlay.Dir || !c.Inside || c.Protected == "" {
+		return ""
+	}
+	return "protected files are in it (" + c.Protected + "), so golem leaves it"
+}
+
 // ObstacleOf returns the obstacle of a change in a review. named is true if the user has
 // named the file.
 func ObstacleOf(r *session.Review, c session.FileChange, named bool) Obstacle {
 	switch {
 	case c.Conflict:
 		return Conflict
-	case c.Stays() != "":
+	case Stays(c) != "":
 		return Holds
 	case c.Protected != "" && !named:
 		return Protected

@@ -36,12 +36,12 @@ func TestTargetsAreProtected(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, part := range []string{"/HEAD", "/refs/heads/main", "/hooks/post-update", "/config"} {
-				if files.ProtectedBy(folder+part) == "" {
+				if files.Protection()(folder+part) == "" {
 					t.Errorf("%s can be written", folder+part)
 				}
 			}
 			for _, other := range []string{"/x", "/config", "/linked/refs/x", "/common/tree/x", "/tree/x"} {
-				if pattern := files.ProtectedBy(other); pattern != "" {
+				if pattern := files.Protection()(other); pattern != "" {
 					t.Errorf("%s is protected by %s", other, pattern)
 				}
 			}

@@ -46,14 +46,6 @@ type FileChange struct {
 	GitModes    [2]string    `json:"-"` // before and after, as git writes them; 000000 if there is no file
 }
 
-// Stays says why golem never deletes or replaces a directory, "" if it does.
-func (d FileChange) Stays() string {
-	if d.OldKind != overlay.Dir || d.Kind == overlay.Dir || !d.Inside || d.Protected == "" {
-		return ""
-	}
-	return "protected files are in it (" + d.Protected + "), so golem leaves it"
-}
-
 // Limits on what is read to count lines: files, their bytes, and the bytes of one file.
 const (
 	maxCounted      = 10_000

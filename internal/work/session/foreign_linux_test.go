@@ -24,7 +24,7 @@ const foreignVariable = "GOLEM_TEST_FOREIGN"
 func TestForeignState(t *testing.T) {
 	const me = 54321
 	if dir := os.Getenv(foreignVariable); dir != "" {
-		s := &Store{State: dir, Root: "/", Project: &project.Project{}, Now: time.Now}
+		s := &Sessions{State: dir, Root: "/", Project: &project.Project{}, Now: time.Now}
 		calls := undo.OpenStore(dir)
 		list, err := s.List()
 		fmt.Printf("sessions: %d, %v, %v\n", len(list), err, errors.Is(err, fs.ErrPermission))

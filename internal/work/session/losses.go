@@ -3,6 +3,7 @@ package session
 import (
 	"bytes"
 	"fmt"
+	"path"
 
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/decide/tool"
@@ -57,7 +58,7 @@ func (l *losses) protected(from *changes.Texts, c changes.Change, files *sandbox
 		l.protectedBy = files.Protection()
 	}
 	for _, f := range l.list(from, c) {
-		name := overlay.Join(c.Name(), f.Path)
+		name := c.Name() + "/" + f.Path
 		if pattern := l.protectedBy(name); pattern != "" {
 			return pattern
 		}
@@ -88,7 +89,7 @@ func (l *losses) findMoves(texts *changes.Texts, standing []changes.Change) (mov
 			return true // golem does not compare it
 		}
 		c := gone[dir]
-		real, _ := texts.Read(changes.Change{PathChange: overlay.PathChange{Path: overlay.Join(c.Path, old.Path), OldKind: old.Kind}, Target: c.Target}, maxRead)
+		real, _ := texts.Read(changes.Change{PathChange: overlay.PathChange{Path: path.Join(c.Path, old.Path), OldKind: old.Kind}, Target: c.Target}, maxRead)
 		_, own := texts.Read(made[now], maxRead)
 		return real != nil && own != nil && bytes.Equal(real, own)
 	})
@@ -100,7 +101,7 @@ func (l *losses) findMoves(texts *changes.Texts, standing []changes.Change) (mov
 		l.moved[m.From] = m
 		c := gone[m.From]
 		for _, f := range l.listed[m.From] {
-			one := changes.Change{PathChange: overlay.PathChange{Path: overlay.Join(c.Path, f.Path), OldKind: f.Kind}, Target: c.Target}
+			one := changes.Change{PathChange: overlay.PathChange{Path: path.Join(c.Path, f.Path), OldKind: f.Kind}, Target: c.Target}
 			l.old[one.Name()] = oldFile{f, one}
 		}
 	}
@@ -148,7 +149,7 @@ func (l *losses) add(from *changes.Texts, c changes.Change, d *FileChange) {
 		return
 	}
 	for _, f := range list {
-		one := changes.Change{PathChange: overlay.PathChange{Path: overlay.Join(c.Path, f.Path), OldKind: f.Kind}, Target: c.Target}
+		one := changes.Change{PathChange: overlay.PathChange{Path: path.Join(c.Path, f.Path), OldKind: f.Kind}, Target: c.Target}
 		if l.kept[one.Name()] {
 			continue
 		}

@@ -123,7 +123,8 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 	ofGit, protectedBy := repositoriesAmong(files, standing), approval.Protection(files, texts.Open)
 	filled := make(map[string]bool) // new directories with something in them
 	for _, c := range standing {
-		filled[overlay.Parent(c.Name())] = true
+		name := c.Name()
+		filled[name[:max(0, strings.LastIndexByte(name, '/'))]] = true
 	}
 	known := l.store.Examined.of(l.session)
 	examined := make(map[string]examination)

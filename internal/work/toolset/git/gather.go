@@ -165,7 +165,7 @@ func (g *gatherer) addDir(ctx context.Context, name, inside string) error {
 		within := func(folder string) bool { return name == folder || isAbove(folder, name) }
 		switch {
 		case here[one] || !g.files.CanRead(name) || slices.ContainsFunc(g.Outside, within) || slices.ContainsFunc(g.nested, within) || slices.ContainsFunc(g.skipped, within):
-		case g.files.ProtectedBy(name) != "":
+		case g.files.Protection()(name) != "":
 			g.kept = append(g.kept, name)
 		case !g.had(one):
 			g.unpulled = append(g.unpulled, name)

@@ -162,7 +162,7 @@ func (p *puller) addFile(pull *clearance.Pull, f clearance.Pulled) error {
 	case f.Size > maxPulled:
 		p.addNote(name, fmt.Sprintf("skipped, %s are too large", tool.FormatSize(f.Size)))
 		return nil
-	case git.BadName(f.Path, f.Mode) != "" || p.files.ProtectedBy(name) != "":
+	case git.BadName(f.Path, f.Mode) != "" || p.files.Protection()(name) != "":
 		p.addNote(name, "skipped, protected")
 		return nil
 	}
