@@ -231,7 +231,7 @@ var crowded = []exception{
 	{"internal/jail", 142, "the commands, their limits and outputs, and what the kernel supports"},
 	{"internal/decide/tool", 141, "tools, calls, plans, requests, results and their text, and typed arguments"},
 	{"internal/work/session", 128, "sessions and the changes in them"},
-	{"internal/people/inbox", 121, "what waits for the user: calls, commits, sessions and jobs of a hub"},
+	{"internal/people/inbox", 120, "what waits for the user: calls, commits, sessions and jobs of a hub"},
 	{"internal/decide/policy", 115, "grants, effects, rules and limits as values"},
 	{"internal/hub", 107, "the messages between a hub, its nodes and its people"},
 }
