@@ -141,11 +141,14 @@ func seeds(f *testing.F, s shelf, end job.Snapshot, session string) (real string
 	f.Add(real)
 	for _, change := range [][2]string{
 		{`"Path":"a.txt"`, `"Path":"../outside/mine.txt"`}, {`"Path":"a.txt"`, `"Path":"/etc/passwd"`}, {`"Path":"dir"`, `"Path":"."`}, {`"Size":`, `"Size":-`},
-		{`"Text":1`, `"Text":-1`}, {`"Text":1`, `"Text":9223372036854775807`}, {"-- file 0/upper/a.txt", "-- link 0/upper/a.txt"}, {`"Target":["/"`, `"Target":["/","/","/out"`}, {`"IsCopy":false`, `"IsCopy":true`},
+		{`"Content":1`, `"Content":-1`}, {`"Content":1`, `"Content":9223372036854775807`}, {"-- file 0/upper/a.txt", "-- link 0/upper/a.txt"}, {`"Targets":["/"`, `"Targets":["/","/","/out"`}, {`"Store":`, `"IsCopy":true,"Store":`},
 	} {
+		if !strings.Contains(real, change[0]) {
+			f.Fatalf("the session has no %s: this forgery is the real session", change[0])
+		}
 		f.Add(strings.ReplaceAll(real, change[0], change[1]))
 	}
-	f.Add("\n-- file about.json\n{\"Layers\":[{}],\"Target\":[\"/\"]}\n-- link 0/bases\n../../../../../outside/mine.txt")
+	f.Add("\n-- file about.json\n{\"Layers\":[{}],\"Targets\":[\"/\"]}\n-- link 0/bases\n../../../../../outside/mine.txt")
 	return real
 }
 

@@ -534,7 +534,7 @@ func TestHostileSnapshot(t *testing.T) {
 	}
 
 	// The paths of overlays are not those that a snapshot names.
-	about := fmt.Sprintf(`{"Layers":[{"Folder":%q,"Store":%q}],"Target":["/"]}`, outside, outside)
+	about := fmt.Sprintf(`{"Layers":[{"Dir":%q,"Store":%q}],"Targets":["/"]}`, outside, outside)
 	lie := job.Snapshot{Program: made.Program, State: slices.Clone(made.State)}
 	for i, e := range lie.State {
 		if e.Name == in+"/about.json" {
