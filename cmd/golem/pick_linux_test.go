@@ -177,6 +177,47 @@ func TestPickHunks(t *testing.T) {
 	}
 }
 
+// TestPickMoved checks that golem shows the content of a file that a session has moved with its
+// directory, before a plain yes counts for it.
+func TestPickMoved(t *testing.T) {
+	t.Parallel()
+	p := newPickTest(t, map[string]string{"x": "x\n"}, "true")
+	move := func(content, then string) {
+		t.Helper()
+		p.mkdir("old")
+		p.write("old/a.txt", content)
+		p.write("old/b.txt", "b\n")
+		if out, code := p.golem("exec", "sh", "-c", "mv old new"+then); code != 0 {
+			t.Fatalf("exec: code %d\n%s", code, out)
+		}
+		p.start()
+		p.screen.Until("new/a.txt")
+	}
+	move("line one\nline two\n", "")
+	p.screen.Until("only moved from old/a.txt")
+	p.answer("line two", "y\r")
+	p.answer("only moved from old/b.txt", "y\r")
+	p.answer("delete old/", "y\r")
+	p.answer("You are about to apply", "y\r")
+	if code, seen := p.waitForEnd(); code != 0 || p.read("new/a.txt") != "line one\nline two\n" || p.read("old/a.txt") != "" {
+		t.Fatalf("code %d, %q\n%s", code, p.read("new/a.txt"), seen)
+	}
+	if out, code := p.golem("undo", "--yes"); code != 0 {
+		t.Fatalf("undo: code %d\n%s", code, out)
+	}
+	p.golem("discard", "--yes")
+
+	// All of an edited file is shown, and not only the edit.
+	move(numberLines(nil), " && sed -i 's/^line 30$/thirty/' new/a.txt")
+	p.screen.Until("moved from old/a.txt and edited")
+	p.answer("line 1\r\n", "y\r")
+	p.answer("this is not shown completely", "q\r")
+	p.waitForEnd()
+	if got := p.read("new/a.txt"); got != "" {
+		t.Errorf("applied %q", got)
+	}
+}
+
 // TestPickLong checks that a plain yes counts only for what was on screen: a long hunk
 // has pages, and golem shows hunks that a took unseen before it applies them.
 func TestPickLong(t *testing.T) {

@@ -29,7 +29,7 @@ var wings = []wing{
 	{"internal/records", 8077, "what golem keeps: state, journal, secrets, sizes"},
 	{"internal/people", 7191, "what a person sees and answers: text, terminal, editor, inbox"},
 	{"internal/hub", 6773, "work on many machines"},
-	{"internal/front", 31177, "the ways in: command line, full screen, browser, MCP, hub"},
+	{"internal/front", 31183, "the ways in: command line, full screen, browser, MCP, hub"},
 	{"internal/checks", 780, "tests of the architecture, the documents and the releases; helpers for tests"},
 	{"cmd", 24, "the two programs"},
 }

@@ -149,7 +149,13 @@ func itemRows(it *choice.Item, w *workSession, number, count int, first bool) []
 		if it.File.UnusualMode {
 			head += ", permissions " + it.File.Mode
 		}
-		diff = it.File.Diff
+		switch from := it.File.From; {
+		case from != "" && it.File.Edited:
+			head += ", moved from " + w.shown(from) + " and edited"
+		case from != "":
+			head += ", only moved from " + w.shown(from)
+		}
+		diff = it.File.WholeDiff() // a list has no diff of a moved file; the approval covers all of it
 	}
 	rows = append(rows, row{Mark: visible.Header, Text: head})
 	if first {
