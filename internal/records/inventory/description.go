@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -15,6 +16,9 @@ import (
 // have other names and words since version 2. State without a description has version 0: it
 // is new, or the changes in it say that golem cannot read them.
 const stateVersion = 2
+
+// ErrOlder is the error for changes that this golem cannot read.
+var ErrOlder = errors.New("an older golem wrote its changes")
 
 // changeDirs are the directories of a state directory that hold changes.
 var changeDirs = []string{"sessions", "layers", "undo"}
@@ -57,7 +61,7 @@ func Check(dir string) error {
 		if len(old) == 0 {
 			return nil
 		}
-		return fmt.Errorf("state directory %s: an older golem wrote its changes (version %d of the state, and this golem knows %d); apply or discard them with that golem, then type rm -r %s", dir, d.Version, stateVersion, strings.Join(old, " "))
+		return fmt.Errorf("state directory %s: %w (version %d of the state, and this golem knows %d); apply or discard them with that golem, then type rm -r %s", dir, ErrOlder, d.Version, stateVersion, strings.Join(old, " "))
 	}
 	return fmt.Errorf("state directory %s: a newer golem wrote it (version %d of the state, and this golem knows %d); use that golem, or name another directory with --state", dir, d.Version, stateVersion)
 }

@@ -4,6 +4,7 @@ package job
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -76,6 +77,9 @@ func Restore(ctx context.Context, dir string, o program.Options, limits *Limits,
 		return nil, fmt.Errorf("the state: %w", err)
 	}
 	p, err := Open(dir, o, limits)
+	if errors.Is(err, inventory.ErrOlder) {
+		return nil, fmt.Errorf("%w before the job waited, and this golem cannot read them; submit the job again", inventory.ErrOlder)
+	}
 	if err != nil {
 		return nil, err
 	}
