@@ -329,7 +329,12 @@ func exists(name string) bool {
 }
 
 // OpenState opens the directory of the session, for the log of a run.
-func (s *Session) OpenState() (*state.Dir, error) { return state.Open(s.dir) }
+func (s *Session) OpenState() (*state.Dir, error) {
+	if _, err := os.Stat(s.dir); err != nil {
+		return nil, err // state.Open would make the directory of a removed session again
+	}
+	return state.Open(s.dir)
+}
 
 // NowFile returns the file in which the run of the session shows what it does at the moment.
 func (s *Session) NowFile() string { return filepath.Join(s.dir, nowName) }
