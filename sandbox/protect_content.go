@@ -36,7 +36,7 @@ func newContentGuard(r ContentRule) (g contentGuard, why string) {
 
 // ProtectedContent returns the name of the rule that protects a file with this canonical name
 // and the content that open returns, "" if there is none. If open is nil, it is about a symlink
-// with this name. It does not look at patterns of names, as ProtectedBy does. A file that cannot
+// with this name. It does not look at patterns of names, as Protection does. A file that cannot
 // be read is protected.
 func (s *Sandbox) ProtectedContent(name string, open func() (io.ReadCloser, error)) string {
 	if open == nil && s.content.links.match(name) != "" || open != nil && s.content.check(name, open) != nil {
