@@ -2,11 +2,9 @@ package approval
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -21,7 +19,6 @@ import (
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/files/overlay"
-	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -73,7 +70,7 @@ type entry struct {
 func Classify(op string, files *sandbox.Sandbox, t *changes.Transaction, named ...string) *ChangeSet {
 	l := &ChangeSet{op: op, files: files, t: t, notes: make(map[string]*skipNote), emptied: make(map[string]bool)}
 	if len(t.Clash) > 0 {
-		l.refusal = l.conflictError(t.Clash)
+		l.refusal = changes.ConflictError(op, t.Clash)
 	}
 	if t.Unfit != "" {
 		l.refusal = &sandbox.Error{Op: op, Code: sandbox.ErrInvalid,
@@ -221,24 +218,6 @@ func (l *ChangeSet) checkLimits(e entry) error {
 	return nil
 }
 
-// conflictError is the error for names that others have changed meanwhile.
-func (l *ChangeSet) conflictError(names []string) *sandbox.Error {
-	return &sandbox.Error{Op: l.op, Code: sandbox.ErrConflict,
-		Hint: "changed by others meanwhile: " + ListNames(names) + "; nothing was applied; run it again"}
-}
-
-// ListNames lists the first ten of some names.
-func ListNames(names []string) string {
-	var shown []string
-	for _, name := range names {
-		if len(shown) == 10 {
-			return strings.Join(shown, ", ") + " and " + fmt.Sprintf("%d more", len(names)-10)
-		}
-		shown = append(shown, sandbox.Shown(name))
-	}
-	return strings.Join(shown, ", ")
-}
-
 // done returns what was done if the changes are applied.
 func (l *ChangeSet) done() *tool.Done {
 	ops := map[overlay.Op]tool.Op{overlay.Create: tool.Create, overlay.Modify: tool.Update, overlay.Delete: tool.Delete, overlay.Mode: tool.Update}
@@ -272,32 +251,8 @@ func (l *ChangeSet) Deferred() *tool.DeferredChanges {
 	}
 	return &tool.DeferredChanges{
 		Effects: effects, Listed: l.listEffects(), Changes: l.changes, Refusal: l.refusal,
-		Apply: func(ctx context.Context) error {
-			l.t.OnProgress = tool.ProgressOf(ctx)
-			clash, err := l.t.Apply(l.skipped)
-			var known *sandbox.Error
-			if errors.As(err, &known) {
-				return known
-			}
-			if err != nil {
-				return &sandbox.Error{Op: l.op, Code: sandbox.ErrInternal, Hint: "golem could not apply the changes: " + strings.TrimPrefix(jail.Plain(err), "jail: ") + "; nothing was applied" + permissionHint(err)}
-			}
-			if len(clash) > 0 {
-				return l.conflictError(clash)
-			}
-			return nil
-		},
-		Discard: l.t.Discard, Done: l.done(), Final: l.t.WhyFinal(),
+		Apply: l.t.Applier(l.op, l.skipped), Discard: l.t.Discard, Done: l.done(), Final: l.t.WhyFinal(),
 	}
-}
-
-// permissionHint says what to look at if a directory cannot be written. The error may come from
-// another process, as a text.
-func permissionHint(err error) string {
-	if strings.Contains(err.Error(), fs.ErrPermission.Error()) {
-		return "; look whether you may write to the directory of this file"
-	}
-	return ""
 }
 
 func (e entry) effect() policy.Effect {

@@ -17,7 +17,7 @@ type DeferredChanges struct {
 	// all of them.
 	Changes func() (list []Change, warnings []string)
 	Refusal error // why the changes cannot be approved; nil if they can
-	Apply   func(context.Context) error
+	Apply   func(onProgress func(part float64)) error
 	Discard func() error
 	Done    *Done  // describes the applied changes
 	Final   string // why they cannot be undone once they are applied, "" if they can
@@ -82,7 +82,7 @@ func (in *invocation) apply(ctx context.Context, plan callPlan, changes *Deferre
 		return Result{}, err
 	}
 	r := Result{Changes: shortenChanges(prepared.Changes)}
-	if err := changes.Apply(ctx); err != nil {
+	if err := changes.Apply(progressOf(ctx)); err != nil {
 		r = failed(plan.tool.currentName(), err)
 	}
 	return in.recordOutcome(plan, r), nil

@@ -747,7 +747,7 @@ func TestDeferredNote(t *testing.T) {
 		effect := policy.Effect{Verb: policy.Write, Target: "/out/a.md"}
 		changes := &tool.DeferredChanges{Effects: []policy.Effect{effect}, Listed: []policy.Effect{effect}, Done: tool.NewDone([]tool.Change{{Path: "/out/a.md", Op: tool.Update}}),
 			Changes: func() ([]tool.Change, []string) { return []tool.Change{{Path: "/out/a.md", Op: tool.Update}}, nil },
-			Apply:   func(context.Context) error { applied = true; return nil }, Discard: func() error { return nil }}
+			Apply:   func(func(float64)) error { applied = true; return nil }, Discard: func() error { return nil }}
 		plan := tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
 			return tool.NewPreparation(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
 				return tool.Result{Text: "done", Deferred: changes}, nil

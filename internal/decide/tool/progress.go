@@ -11,8 +11,8 @@ func WithProgress(ctx context.Context, report func(part float64)) context.Contex
 	return context.WithValue(ctx, progressKey{}, report)
 }
 
-// ProgressOf returns the function to report progress to, nil if there is none.
-func ProgressOf(ctx context.Context) func(part float64) {
+// progressOf returns the function to report progress to, nil if there is none.
+func progressOf(ctx context.Context) func(part float64) {
 	report, _ := ctx.Value(progressKey{}).(func(part float64))
 	return report
 }

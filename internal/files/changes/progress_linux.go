@@ -6,13 +6,13 @@ import (
 	"github.com/golem-forge/golem/internal/files/overlay"
 )
 
-// progressEvery is how often OnProgress is called.
+// progressEvery is how often onProgress is called.
 const progressEvery = 200 * time.Millisecond
 
-// reportProgress calls OnProgress until stop is called. Helpers write to files how much
+// reportProgress calls onProgress until stop is called. Helpers write to files how much
 // they have done.
 func (t *Transaction) reportProgress() (stop func()) {
-	if t.OnProgress == nil {
+	if t.onProgress == nil {
 		return func() {}
 	}
 	ended, stopped := make(chan struct{}), make(chan struct{})
@@ -28,7 +28,7 @@ func (t *Transaction) reportProgress() (stop func()) {
 			}
 			for i, l := range t.record.layers {
 				if part, ok := overlay.ApplyProgress(l); ok {
-					t.OnProgress((float64(i) + part) / float64(len(t.record.layers)))
+					t.onProgress((float64(i) + part) / float64(len(t.record.layers)))
 				}
 			}
 		}

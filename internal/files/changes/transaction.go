@@ -1,7 +1,11 @@
 package changes
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/jail"
@@ -35,19 +39,60 @@ type Transaction struct {
 	Changes []Change
 	Clash   []string // names that others changed meanwhile; Changes lacks the overlays with such names
 	Unfit   string   // describes a name that no sandbox can have; nothing can be applied then
-	// OnProgress, if set, is called while Apply works, with a number from 0 to 1.
-	OnProgress func(part float64)
 
 	store  *store
 	record *record
-	settle func() error       // called after Apply, if not nil
-	unpick func(*store) error // called by Discard, if not nil
+	// onProgress, if set, is called while Apply works, with a number from 0 to 1.
+	onProgress func(part float64)
+	settle     func() error       // called after Apply, if not nil
+	unpick     func(*store) error // called by Discard, if not nil
 
 	// alone runs do while nobody works in the session, which holds files of the
 	// transaction. It is nil if the record holds all files.
 	alone   func(do func() error) error
 	inPlace []map[string]bool // the files of each overlay that the session holds, by their top path
 	readers map[string]fileReader
+}
+
+// Applier returns a function that applies the changes as Apply does, for the tool named op.
+// Its error tells the user why golem applied nothing.
+func (t *Transaction) Applier(op string, skip []string) func(onProgress func(part float64)) error {
+	return func(onProgress func(part float64)) error {
+		t.onProgress = onProgress
+		clash, err := t.Apply(skip)
+		var known *sandbox.Error
+		switch {
+		case errors.As(err, &known):
+			return known
+		case err != nil:
+			hint := "golem could not apply the changes: " + strings.TrimPrefix(jail.Plain(err), "jail: ") + "; nothing was applied"
+			if strings.Contains(err.Error(), fs.ErrPermission.Error()) { // it may come from another process, as a text
+				hint += "; look whether you may write to the directory of this file"
+			}
+			return &sandbox.Error{Op: op, Code: sandbox.ErrInternal, Hint: hint}
+		case len(clash) > 0:
+			return ConflictError(op, clash)
+		}
+		return nil
+	}
+}
+
+// ConflictError is the error for names that others have changed meanwhile.
+func ConflictError(op string, names []string) *sandbox.Error {
+	return &sandbox.Error{Op: op, Code: sandbox.ErrConflict,
+		Hint: "changed by others meanwhile: " + ListNames(names) + "; nothing was applied; run it again"}
+}
+
+// ListNames lists the first ten of some names.
+func ListNames(names []string) string {
+	var shown []string
+	for _, name := range names {
+		if len(shown) == 10 {
+			return strings.Join(shown, ", ") + " and " + fmt.Sprintf("%d more", len(names)-10)
+		}
+		shown = append(shown, sandbox.Shown(name))
+	}
+	return strings.Join(shown, ", ")
 }
 
 // A fileReader reads files below a directory. See overlay.Reader.

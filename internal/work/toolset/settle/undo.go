@@ -99,7 +99,7 @@ func undoApplied(u Undoer, last *changes.AppliedTransaction, passed []*undo.Step
 			return tool.Result{}, undoError(err)
 		}
 		if len(conflicts) > 0 {
-			return tool.Result{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed since: " + approval.ListNames(conflicts) + forgetHint}
+			return tool.Result{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed since: " + changes.ListNames(conflicts) + forgetHint}
 		}
 		r, err := undoResult(len(effects), u.Forget(passed...))
 		switch id := filepath.Base(string(last.Session())); {
