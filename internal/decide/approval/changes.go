@@ -490,7 +490,7 @@ func (l *ChangeSet) describeContent(e entry, b *budget) (c tool.Change, r review
 		}
 	}
 	if why != "" {
-		c.About, c.Becomes, c.Omitted = tool.FormatSize(e.Size)+e.unusualMode(), l.t.Hash(e.Change), why
+		c.About, c.Becomes, c.Omitted = tool.FormatSize(e.Size)+e.unusualMode(), overlay.Digest(l.t.Open(e.Change)), why
 		if e.OldKind == overlay.File && e.OldMode != e.Mode {
 			c.About += fmt.Sprintf(", permission bits %04o → %04o", e.OldMode, e.Mode)
 		}

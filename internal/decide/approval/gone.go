@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
-	"path"
 	"strings"
 
 	"github.com/golem-forge/golem/internal/clearance/review"
@@ -25,62 +24,23 @@ const maxYours = 5
 
 // goneDirectories describes the directories that changes delete, replace or move.
 type goneDirectories struct {
-	l         *ChangeSet
-	moved     map[string]changes.Move // by old name of the directory
-	from      map[string]string       // old names of new files in moved directories
-	kept      map[string]oldFile      // their old files, by old name
-	onlyMoved map[string]bool         // new names of files that are as they were
-	bytes     int64                   // how many more bytes golem reads
-}
-
-type oldFile struct {
-	changes.OldFile
-	entry entry // of the directory
+	*changes.Losses
+	t         *changes.Transaction
+	onlyMoved map[string]bool // new names of files that are as they were
+	bytes     int64           // how many more bytes golem reads
 }
 
 // findGone finds the directories that were moved.
 func (l *ChangeSet) findGone() *goneDirectories {
-	g := &goneDirectories{l: l, moved: make(map[string]changes.Move), kept: make(map[string]oldFile), onlyMoved: make(map[string]bool), bytes: maxLost}
-	names, list := make([]string, len(l.entries)), make([]overlay.PathChange, len(l.entries))
-	old, all, entries := make(map[string][]changes.OldFile), make(map[string]oldFile), make(map[string]int)
-	left := changes.MaxOldFiles
+	list := make([]changes.Change, len(l.entries))
 	for i, e := range l.entries {
-		names[i], list[i], entries[e.name] = e.name, e.PathChange, i
-		if e.Op != overlay.Delete || e.OldKind != overlay.Dir {
-			continue
-		}
-		l.t.Walk(e.Change, func(name string, d fs.DirEntry) bool {
-			if info, err := d.Info(); err == nil && !d.IsDir() {
-				f := changes.OldFile{Path: strings.TrimPrefix(name, e.name+"/"), Kind: overlay.Special, Mode: uint32(info.Mode().Perm()), Size: info.Size()}
-				if info.Mode().IsRegular() {
-					f.Kind = overlay.File
-				}
-				old[e.name], all[name] = append(old[e.name], f), oldFile{f, e}
-			}
-			left--
-			return left > 0
-		})
+		list[i] = e.Change
 	}
-	if left <= 0 {
-		return g // a directory that was not read completely counts as deleted
+	lost := changes.NewLosses(l.t, maxShown)
+	if lost.FindMoves(list); lost.Left <= 0 {
+		lost = changes.NewLosses(l.t, maxShown) // a directory that was not read completely counts as deleted
 	}
-	var moves []changes.Move
-	moves, g.from = changes.FindMoves(names, list, old, func(dir string, f changes.OldFile, now string) bool {
-		i, ok := entries[now]
-		if !ok || f.Kind != overlay.File || f.Size > maxShown {
-			return ok // golem does not compare it
-		}
-		was, err := g.old(all[dir+"/"+f.Path].entry, f.Path)
-		_, is, wrong := l.t.Content(l.entries[i].Change, maxShown)
-		return err == nil && wrong == nil && bytes.Equal(was, is)
-	})
-	for _, m := range moves {
-		g.moved[m.From] = m
-	}
-	for _, name := range g.from {
-		g.kept[name] = all[name]
-	}
-	return g
+	return &goneDirectories{lost, l.t, make(map[string]bool), maxLost}
 }
 
 // addTree adds to the change of a directory that is gone the names in it, and how many files
@@ -88,7 +48,7 @@ func (l *ChangeSet) findGone() *goneDirectories {
 func (g *goneDirectories) addTree(e entry, c *tool.Change, r *review.FileChange, b *budget) {
 	sum, names, lines, unread := sha256.New(), 0, 0, 0
 	var yours []string // files that the user changed after the session deleted the directory
-	err := g.l.t.Walk(e.Change, func(name string, d fs.DirEntry) bool {
+	err := g.t.Walk(e.Change, func(name string, d fs.DirEntry) bool {
 		fmt.Fprintf(sum, "%q\n", name)
 		if names++; b.addRow(name) {
 			c.Tree = append(c.Tree, name)
@@ -96,14 +56,14 @@ func (g *goneDirectories) addTree(e entry, c *tool.Change, r *review.FileChange,
 		if info, err := d.Info(); e.Since > 0 && !d.IsDir() && (err != nil || changes.IsChangedSince(info, e.Since)) {
 			yours = append(yours, sandbox.Shown(name))
 		}
-		if _, kept := g.kept[name]; kept || d.IsDir() {
+		if g.Kept[name] || d.IsDir() {
 			return true
 		}
 		if r.Files++; !d.Type().IsRegular() {
 			return true
 		}
-		text, ok := g.read(e, strings.TrimPrefix(name, e.name+"/"), d)
-		if lines += countText(text); !ok {
+		n, ok := g.countLines(e, strings.TrimPrefix(name, e.name+"/"), d)
+		if lines += n; !ok {
 			unread++
 		}
 		return true
@@ -111,7 +71,7 @@ func (g *goneDirectories) addTree(e entry, c *tool.Change, r *review.FileChange,
 	if names > 0 {
 		c.Base = hex.EncodeToString(sum.Sum(nil))
 	}
-	m, moved := g.moved[e.name]
+	m, moved := g.Moved[e.name]
 	added, _ := countLines(*c) // of a file in its place
 	c.Counts = &tool.Counts{Files: r.Files, Added: added, Removed: lines, Unread: unread}
 	if r.Files == 0 && !moved {
@@ -145,18 +105,6 @@ func (g *goneDirectories) addTree(e entry, c *tool.Change, r *review.FileChange,
 	}
 }
 
-// countText returns how many lines a text has, 0 for other contents.
-func countText(text []byte) int {
-	if !tool.IsText(text) {
-		return 0
-	}
-	lines := bytes.Count(text, []byte("\n"))
-	if len(text) > 0 && text[len(text)-1] != '\n' {
-		lines++
-	}
-	return lines
-}
-
 // count counts the lines of a change that shows no diff, if it is small enough: a deleted
 // or replaced file, or one whose diff the request cannot carry.
 func (g *goneDirectories) count(e entry, c *tool.Change) {
@@ -167,7 +115,7 @@ func (g *goneDirectories) count(e entry, c *tool.Change) {
 	if e.Size > min(g.bytes, maxShown) {
 		return
 	}
-	old, new, err := g.l.t.Content(e.Change, min(g.bytes, maxShown))
+	old, new, err := g.t.Content(e.Change, min(g.bytes, maxShown))
 	if err != nil {
 		return
 	}
@@ -177,44 +125,38 @@ func (g *goneDirectories) count(e entry, c *tool.Change) {
 	}
 }
 
-// read reads a file in a directory that is gone.
-func (g *goneDirectories) read(e entry, name string, d fs.DirEntry) (text []byte, ok bool) {
+// countLines counts the lines of a file in a directory that is gone. ok is false if golem does
+// not read it.
+func (g *goneDirectories) countLines(e entry, name string, d fs.DirEntry) (lines int, ok bool) {
 	info, err := d.Info()
 	if err != nil || info.Size() > min(g.bytes, maxShown) {
-		return nil, false
+		return 0, false
 	}
 	g.bytes -= info.Size()
-	text, err = g.old(e, name)
-	return text, err == nil
-}
-
-// old returns the content of a file in a directory that is gone.
-func (g *goneDirectories) old(e entry, name string) ([]byte, error) {
-	old := e.Change
-	old.PathChange = overlay.PathChange{Path: path.Join(e.Path, name), OldKind: overlay.File}
-	text, _, err := g.l.t.Content(old, maxShown)
-	return text, err
+	return g.CountLines(changes.OldFile{Path: name, Kind: overlay.File, In: &e.Change})
 }
 
 // compare compares a new file with the file of a moved directory that it was. A file that
 // becomes code at its new path counts as new.
 func (g *goneDirectories) compare(e entry, c *tool.Change, r *review.FileChange) {
-	from, ok := g.from[e.name]
-	if f := g.kept[from]; ok && f.Kind == overlay.File && e.Kind == overlay.File && !r.Cut {
-		_, code := review.MovedCode(from, e.name)
-		old, err := g.old(f.entry, f.Path)
-		if err != nil || code {
-			return
-		}
-		c.Counts = &tool.Counts{Files: 1}
-		if g.onlyMoved[e.name] = bytes.Equal(old, r.New) && f.Mode == e.Mode; g.onlyMoved[e.name] {
-			c.About = join(c.About, "only moved from "+sandbox.Shown(from))
-			return
-		}
-		added, removed := tool.CountDiffLines(tool.UnifiedDiff(from, e.name, tool.DecodeText(old, false), tool.DecodeText(r.New, false)))
-		c.Counts.Added, c.Counts.Removed = added, removed
-		c.About = join(c.About, "moved from "+sandbox.Shown(from)+" and edited, "+visible.LineCounts(added, removed))
+	f, ok := g.Was[e.name]
+	if !ok || f.Kind != overlay.File || e.Kind != overlay.File || r.Cut {
+		return
 	}
+	from := f.Name()
+	_, code := review.MovedCode(from, e.name)
+	old := g.Read(f)
+	if old == nil || code {
+		return
+	}
+	c.Counts = &tool.Counts{Files: 1}
+	if g.onlyMoved[e.name] = bytes.Equal(old, r.New) && f.Mode == e.Mode; g.onlyMoved[e.name] {
+		c.About = join(c.About, "only moved from "+sandbox.Shown(from))
+		return
+	}
+	added, removed := tool.CountDiffLines(tool.UnifiedDiff(from, e.name, tool.DecodeText(old, false), tool.DecodeText(r.New, false)))
+	c.Counts.Added, c.Counts.Removed = added, removed
+	c.About = join(c.About, "moved from "+sandbox.Shown(from)+" and edited, "+visible.LineCounts(added, removed))
 }
 
 // join joins two notes about a change.
@@ -223,7 +165,7 @@ func join(a, b string) string { return strings.TrimPrefix(a+", "+b, ", ") }
 // priority puts files that were only moved, and directories that are only gone from their
 // old place, behind all others.
 func (g *goneDirectories) priority(c tool.Change) int {
-	if m, ok := g.moved[c.Path]; g.onlyMoved[c.Path] || ok && m.Missing == 0 {
+	if m, ok := g.Moved[c.Path]; g.onlyMoved[c.Path] || ok && m.Missing == 0 {
 		return 0
 	}
 	return 1

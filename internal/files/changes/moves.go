@@ -1,22 +1,12 @@
 package changes
 
 import (
+	"bytes"
 	"path"
 	"strings"
 
 	"github.com/golem-forge/golem/internal/files/overlay"
 )
-
-// An OldFile is a file or symlink in a directory that a change deletes or replaces.
-type OldFile struct {
-	Path string // relative to the directory
-	Kind overlay.Kind
-	Mode uint32
-	Size int64
-}
-
-// MaxOldFiles is how many files of deleted directories are looked at, in all.
-const MaxOldFiles = 100_000
 
 // A Move is a deleted directory whose files are in a new one.
 type Move struct {
@@ -27,66 +17,63 @@ type Move struct {
 }
 
 // FindMoves finds directories that were moved: a deleted directory is moved to a new one that
-// has files of the same size at the same relative paths, at least half of them. isSame compares the
-// contents of an old file of a directory and a new file: at least one of a few must be the same. The
-// caller compares the others. names and changes belong together. old has the files of each
-// deleted directory, by name. from has the old name of each new file in a moved directory.
-// A new file belongs to one move at most, so no deleted file seems to be where another one is.
-func FindMoves(names []string, changes []overlay.PathChange, old map[string][]OldFile, isSame func(dir string, old OldFile, now string) bool) (moves []Move, from map[string]string) {
-	if len(old) == 0 {
-		return nil, nil
+// has files of the same size at the same relative paths, at least half of them. At least one of
+// a few files must have the same content. The caller compares the others. A new file belongs to
+// one move at most, so no deleted file seems to be where another one is.
+func (l *Losses) FindMoves(list []Change) {
+	var deleted []Change
+	for _, c := range list {
+		if c.Op == overlay.Delete && c.OldKind == overlay.Dir && len(l.List(c)) > 0 {
+			deleted = append(deleted, c)
+		}
 	}
-	f := newMoveFinder(names, changes)
-	f.isSame = isSame
-	found := make(map[string]Move)
+	if len(deleted) == 0 {
+		return
+	}
+	l.Moved, l.Was, l.Kept = make(map[string]Move), make(map[string]OldFile), make(map[string]bool)
+	f := newMoveFinder(l, list)
 	for _, sameName := range []bool{true, false} { // a directory that kept its name comes first
-		for i, c := range changes {
-			name := names[i]
-			if _, done := found[name]; done || c.Op != overlay.Delete || len(old[name]) == 0 {
-				continue
-			}
-			if m, ok := f.claim(name, old[name], sameName); ok {
-				found[name] = m
+		for _, c := range deleted {
+			if name := c.Name(); l.Moved[name].From == "" {
+				f.claim(name, l.List(c), sameName)
 			}
 		}
 	}
-	for _, name := range names {
-		if m, ok := found[name]; ok {
-			moves = append(moves, m)
+	for _, c := range deleted {
+		if m, ok := l.Moved[c.Name()]; ok {
+			l.Moves = append(l.Moves, m)
 		}
 	}
-	return moves, f.from
 }
 
 // A moveFinder finds the new directories of deleted ones.
 type moveFinder struct {
-	made map[string]int64    // sizes of new files and symlinks
-	from map[string]string   // the old names of those that belong to a move
+	*Losses
+	made map[string]Change   // new files and symlinks
 	dirs map[string][]string // the new directories that have a file at a relative path
-
-	isSame func(dir string, old OldFile, now string) bool
 }
 
 // maxAbove is how many directories above a new file may be the moved one. A limit keeps very
 // deep trees cheap.
 const maxAbove = 64
 
-func newMoveFinder(names []string, changes []overlay.PathChange) *moveFinder {
-	f := &moveFinder{made: make(map[string]int64), from: make(map[string]string), dirs: make(map[string][]string)}
+func newMoveFinder(l *Losses, list []Change) *moveFinder {
+	f := &moveFinder{l, make(map[string]Change), make(map[string][]string)}
 	isNew := make(map[string]bool)
-	for i, c := range changes {
+	for _, c := range list {
 		if c.Op == overlay.Create && c.Kind == overlay.Dir {
-			isNew[names[i]] = true
+			isNew[c.Name()] = true
 		}
 	}
-	for i, c := range changes {
+	for _, c := range list {
 		if c.Op != overlay.Create || c.Kind == overlay.Dir {
 			continue
 		}
-		f.made[names[i]] = c.Size
-		dir := path.Dir(names[i])
+		name := c.Name()
+		f.made[name] = c
+		dir := path.Dir(name)
 		for above := 0; isNew[dir] && above < maxAbove; above++ {
-			below := relative(dir, names[i])
+			below := relative(dir, name)
 			for _, key := range []string{below, path.Base(dir) + "//" + below} {
 				f.dirs[key] = append(f.dirs[key], dir)
 			}
@@ -96,9 +83,9 @@ func newMoveFinder(names []string, changes []overlay.PathChange) *moveFinder {
 	return f
 }
 
-// claim finds the new directory of a deleted one with some files. If sameName, both have the
+// claim finds the new directory of a deleted one with some files, and adds the move. If sameName, both have the
 // same last name. It looks at a sample of the files, and at a few directories for each.
-func (f *moveFinder) claim(name string, files []OldFile, sameName bool) (Move, bool) {
+func (f *moveFinder) claim(name string, files []OldFile, sameName bool) {
 	const sample, most = 16, 64
 	hits := make(map[string]int)
 	best := ""
@@ -116,8 +103,8 @@ func (f *moveFinder) claim(name string, files []OldFile, sameName bool) (Move, b
 			}
 		}
 	}
-	if best = f.confirm(name, looked, hits, best); best == "" {
-		return Move{}, false
+	if best = f.confirm(looked, hits, best); best == "" {
+		return
 	}
 	m := Move{From: name, To: best}
 	same := 0
@@ -131,23 +118,23 @@ func (f *moveFinder) claim(name string, files []OldFile, sameName bool) (Move, b
 		}
 	}
 	if m.Missing = len(files) - m.Files; same*2 < len(files) {
-		return Move{}, false
+		return
 	}
+	f.Moved[name] = m
 	for _, old := range files {
 		if f.size(best, old) >= 0 {
-			f.from[path.Join(best, old.Path)] = path.Join(name, old.Path)
+			f.Was[path.Join(best, old.Path)], f.Kept[old.Name()] = old, true
 		}
 	}
-	return m, true
 }
 
 // confirm returns the new directory with the most hits, best at first, in which one of some files is
 // as it was in the old one, "" if there is none. It looks at a few directories.
-func (f *moveFinder) confirm(name string, files []OldFile, hits map[string]int, best string) string {
+func (f *moveFinder) confirm(files []OldFile, hits map[string]int, best string) string {
 	for range 4 {
 		for _, old := range files {
 			size := f.size(best, old)
-			if best != "" && (size == old.Size || size >= 0 && old.Kind != overlay.File) && f.isSame(name, old, path.Join(best, old.Path)) {
+			if best != "" && (size == old.Size || size >= 0 && old.Kind != overlay.File) && f.isSame(old, f.made[path.Join(best, old.Path)]) {
 				return best
 			}
 		}
@@ -183,11 +170,22 @@ func (f *moveFinder) candidates(key string, old OldFile, most int) []string {
 // there is none, or if it belongs to another move.
 func (f *moveFinder) size(dir string, old OldFile) int64 {
 	at := path.Join(dir, old.Path)
-	size, ok := f.made[at]
-	if _, taken := f.from[at]; !ok || taken {
+	c, ok := f.made[at]
+	if _, taken := f.Was[at]; !ok || taken {
 		return -1
 	}
-	return size
+	return c.Size
+}
+
+// isSame reports whether an old file and a new one have the same content, as far as golem
+// compares them.
+func (f *moveFinder) isSame(old OldFile, c Change) bool {
+	if old.Kind != overlay.File || old.Size > f.most {
+		return true
+	}
+	was := f.Read(old)
+	_, is, err := f.files.Content(c, f.most)
+	return was != nil && err == nil && bytes.Equal(was, is)
 }
 
 // relative returns a path below a directory.

@@ -9,8 +9,39 @@ import (
 	"github.com/golem-forge/golem/internal/files/overlay"
 )
 
+// fakeFiles are the files of deleted directories, by directory. The files in other have other
+// contents.
+type fakeFiles struct {
+	old   map[string][]string
+	other []string
+}
+
+func (f fakeFiles) oldFiles(c *Change, left *int) (list []OldFile) {
+	for _, name := range f.old[c.Path] {
+		list = append(list, OldFile{Path: name, Kind: overlay.File, Size: 1, In: c})
+		*left--
+	}
+	return list
+}
+
+func (f fakeFiles) Content(c Change, _ int64) (old, new []byte, err error) {
+	if slices.Contains(f.other, c.Path) {
+		return []byte("3"), []byte("2"), nil
+	}
+	return []byte("1"), []byte("1"), nil
+}
+
+// makeChange returns a change of a file of one byte, or of a directory.
+func makeChange(name string, op overlay.Op, kind overlay.Kind) Change {
+	c := Change{PathChange: overlay.PathChange{Path: name, Op: op, Kind: kind, Size: 1}}
+	if op == overlay.Delete {
+		c.Kind, c.OldKind = overlay.Nothing, kind
+	}
+	return c
+}
+
 // TestFindMoves describes moves as FROM>TO:FILES-MISSING. Each file has one byte. In a
-// deleted directory its name follows the directory and a colon. New files in other have other
+// deleted directory its name follows the directory and a colon. Files in other have other
 // contents.
 func TestFindMoves(t *testing.T) {
 	for _, c := range []struct{ deleted, made, want, other string }{
@@ -28,36 +59,34 @@ func TestFindMoves(t *testing.T) {
 		{"a:f", "c/ c/f", "", "c/f"},
 		{"a:f a:g", "c/ c/f c/g", "a>c:2-0", "c/f"},
 		{"a:f", "c/ c/f d/ d/f e/ e/f", "a>e:1-0", "c/f d/f"},
-		{"a:f b:f", "c/ c/f d/ d/f", "b>d:1-0", "c/f"},
+		{"a:f b:f", "c/ c/f d/ d/f", "b>d:1-0", "c/f a/f"},
 	} {
-		var names []string
-		var changes []overlay.PathChange
-		old := make(map[string][]OldFile)
+		var list []Change
+		files := fakeFiles{other: strings.Fields(c.other), old: make(map[string][]string)}
 		for word := range strings.FieldsSeq(c.deleted) {
 			dir, file, _ := strings.Cut(word, ":")
-			if old[dir] == nil {
-				names, changes = append(names, dir), append(changes, overlay.PathChange{Op: overlay.Delete, Kind: overlay.Dir})
+			if files.old[dir] == nil {
+				list = append(list, makeChange(dir, overlay.Delete, overlay.Dir))
 			}
-			old[dir] = append(old[dir], OldFile{Path: file, Kind: overlay.File, Size: 1})
+			files.old[dir] = append(files.old[dir], file)
 		}
 		for word := range strings.FieldsSeq(c.made) {
-			one := overlay.PathChange{Op: overlay.Create, Kind: overlay.File, Size: 1}
-			if strings.HasSuffix(word, "/") {
-				one = overlay.PathChange{Op: overlay.Create, Kind: overlay.Dir}
+			if dir, ok := strings.CutSuffix(word, "/"); ok {
+				list = append(list, makeChange(dir, overlay.Create, overlay.Dir))
+			} else {
+				list = append(list, makeChange(word, overlay.Create, overlay.File))
 			}
-			names, changes = append(names, strings.TrimSuffix(word, "/")), append(changes, one)
 		}
-		moves, from := FindMoves(names, changes, old, func(dir string, _ OldFile, now string) bool {
-			return !slices.Contains(strings.Fields(c.other), now) && (c.other != "c/f" || dir != "a" || now != "d/f")
-		})
+		l := NewLosses(files, 1)
+		l.FindMoves(list)
 		var got []string
-		files := 0
-		for _, m := range moves {
-			got = append(got, fmt.Sprintf("%s>%s:%d-%d", m.From, m.To, m.Files, m.Missing))
-			files += m.Files
+		moved := 0
+		for _, m := range l.Moves {
+			got = append(got, fmt.Sprintf("%s>%s:%d-%d", m.From[1:], m.To[1:], m.Files, m.Missing))
+			moved += m.Files
 		}
-		if strings.Join(got, " ") != c.want || files != len(from) {
-			t.Errorf("%s, %s: got %q and %d new files, want %q", c.deleted, c.made, got, len(from), c.want)
+		if strings.Join(got, " ") != c.want || moved != len(l.Was) || moved != len(l.Kept) {
+			t.Errorf("%s, %s: got %q, new files %v, old files %v, want %q", c.deleted, c.made, got, l.Was, l.Kept, c.want)
 		}
 	}
 }
@@ -67,32 +96,50 @@ func TestFindMoves(t *testing.T) {
 // counted in allocations, of which each comparison of paths makes one.
 func TestFindMovesOfMany(t *testing.T) {
 	work := func(count int) float64 {
-		var names []string
-		var changes []overlay.PathChange
-		old := make(map[string][]OldFile)
+		var list []Change
+		files := fakeFiles{old: make(map[string][]string)}
 		for i := range count {
 			dir := fmt.Sprintf("old/%06d", i)
-			names, changes = append(names, dir), append(changes, overlay.PathChange{Op: overlay.Delete, Kind: overlay.Dir})
-			old[dir] = []OldFile{{Path: "f", Kind: overlay.File, Size: 1}}
+			list = append(list, makeChange(dir, overlay.Delete, overlay.Dir))
+			files.old[dir] = []string{"f"}
 		}
 		for i := range count {
 			dir := fmt.Sprintf("new/dir%06d", i)
-			names = append(names, dir, dir+"/f")
-			changes = append(changes, overlay.PathChange{Op: overlay.Create, Kind: overlay.Dir}, overlay.PathChange{Op: overlay.Create, Kind: overlay.File, Size: 1})
+			list = append(list, makeChange(dir, overlay.Create, overlay.Dir), makeChange(dir+"/f", overlay.Create, overlay.File))
 		}
 		return testing.AllocsPerRun(1, func() {
-			moves, _ := FindMoves(names, changes, old, func(string, OldFile, string) bool { return true })
-			for i, m := range moves {
-				if i != 0 && m.To <= moves[i-1].To {
-					t.Fatalf("%v, want the new directories in order", moves[:i+1])
+			l := NewLosses(files, 1)
+			l.FindMoves(list)
+			for i, m := range l.Moves {
+				if i != 0 && m.To <= l.Moves[i-1].To {
+					t.Fatalf("%v, want the new directories in order", l.Moves[:i+1])
 				}
 			}
-			if len(moves) != count {
-				t.Errorf("got %d moves, want %d", len(moves), count)
+			if len(l.Moves) != count {
+				t.Errorf("got %d moves, want %d", len(l.Moves), count)
 			}
 		})
 	}
 	if few, many := work(500), work(4000); many > 12*few {
 		t.Errorf("%.0f allocations for 500 directories, %.0f for 4,000", few, many)
+	}
+}
+
+// TestLosses checks what Losses says about the files of a moved directory, and of one with too
+// many names.
+func TestLosses(t *testing.T) {
+	gone := makeChange("a", overlay.Delete, overlay.Dir)
+	l := NewLosses(fakeFiles{old: map[string][]string{"a": {"f", "g", "h"}}}, 1)
+	l.FindMoves([]Change{gone, makeChange("b", overlay.Create, overlay.Dir), makeChange("b/f", overlay.Create, overlay.File), makeChange("b/g", overlay.Create, overlay.File)})
+	if was := l.Was["/b/f"]; l.Moved["/a"].Missing != 1 || was.Name() != "/a/f" || !l.Kept["/a/g"] || l.Kept["/a/h"] || l.Left != maxOldNames-3 {
+		t.Errorf("got %+v, %v, %v, %d names left", l.Moved, was, l.Kept, l.Left)
+	}
+	if lines, ok := l.CountLines(l.List(gone)[2]); lines != 1 || !ok {
+		t.Errorf("got %d lines, %v", lines, ok)
+	}
+	l = NewLosses(fakeFiles{old: map[string][]string{"a": {"f"}}}, 1)
+	l.Left = 0
+	if l.FindMoves([]Change{gone}); len(l.List(gone)) != 0 || len(l.Moves) != 0 {
+		t.Errorf("got %v, %v", l.List(gone), l.Moves)
 	}
 }

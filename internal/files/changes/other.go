@@ -69,9 +69,6 @@ func (*Transaction) Exists(string) bool { return false }
 // Open returns an error.
 func (*Transaction) Open(Change) (*os.File, error) { return nil, errNoOverlays }
 
-// Hash returns "".
-func (*Transaction) Hash(Change) string { return "" }
-
 // An AppliedTransaction is an applied transaction. This system has none.
 type AppliedTransaction struct{ Changes []Change }
 

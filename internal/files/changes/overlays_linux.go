@@ -239,7 +239,8 @@ func (o *Overlays) Base(c Change) (base []byte) {
 func (o *Overlays) Texts(c Change, most int64) (real, own []byte) {
 	r := OpenTexts(o)
 	defer r.Close()
-	return r.Read(c, most)
+	real, own, _ = r.Content(c, most)
+	return real, own
 }
 
 // OpenTexts returns a reader of many changed files. The files come fastest in the order of
@@ -252,20 +253,22 @@ type Texts struct {
 	readers map[string]*overlay.Reader // by directory, nil if it cannot be opened
 }
 
-// Read is like Overlays.Texts.
-func (t *Texts) Read(c Change, most int64) (real, own []byte) {
+// Content is like Overlays.Texts. The error says why a content cannot be read.
+func (t *Texts) Content(c Change, most int64) (real, own []byte, err error) {
 	i := slices.Index(t.o.targets, c.Target)
 	if i < 0 {
-		return nil, nil
+		return nil, nil, fs.ErrNotExist
 	}
 	l := t.o.layers[i]
 	if c.OldKind == overlay.File {
-		real = t.readFile(l.Dir, c.Path, most)
+		real, err = t.readFile(l.Dir, c.Path, most)
 	}
 	if c.Kind == overlay.File {
-		own = t.readFile(l.UpperOrCopy(), c.Path, most)
+		var wrong error
+		own, wrong = t.readFile(l.UpperOrCopy(), c.Path, most)
+		err = errors.Join(err, wrong)
 	}
-	return real, own
+	return real, own, err
 }
 
 // Open opens the content of a changed file in the session.
@@ -278,9 +281,10 @@ func (t *Texts) Open(c Change) (*os.File, error) {
 	return nil, fs.ErrNotExist
 }
 
-// OldFiles lists the files and symlinks of the user's directory at the path of a change that
-// deletes or replaces it. It stops after most names, with those of directories.
-func (t *Texts) OldFiles(c Change, most int) (list []OldFile) {
+// oldFiles lists the files and symlinks of the user's directory at the path of a change that
+// deletes or replaces it. It counts left down for each name, with those of directories, and
+// stops at 0.
+func (t *Texts) oldFiles(c *Change, left *int) (list []OldFile) {
 	i := slices.Index(t.o.targets, c.Target)
 	if i < 0 {
 		return nil
@@ -288,10 +292,10 @@ func (t *Texts) OldFiles(c Change, most int) (list []OldFile) {
 	if r := t.reader(t.o.layers[i].Dir); r != nil {
 		r.Walk(c.Path, func(s overlay.State) bool {
 			if s.Kind != overlay.Dir {
-				list = append(list, OldFile{relative(c.Path, s.Path), s.Kind, s.Mode, s.Size})
+				list = append(list, OldFile{relative(c.Path, s.Path), s.Kind, s.Mode, s.Size, c})
 			}
-			most--
-			return most > 0
+			*left--
+			return *left > 0
 		})
 	}
 	return list
@@ -307,13 +311,12 @@ func (t *Texts) reader(dir string) *overlay.Reader {
 	return r
 }
 
-func (t *Texts) readFile(dir, name string, most int64) []byte {
+func (t *Texts) readFile(dir, name string, most int64) ([]byte, error) {
 	r := t.reader(dir)
 	if r == nil {
-		return nil
+		return nil, fs.ErrNotExist
 	}
-	data, _ := r.ReadFile(name, most)
-	return data
+	return r.ReadFile(name, most)
 }
 
 // Close closes the files.

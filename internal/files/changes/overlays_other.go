@@ -79,14 +79,15 @@ func OpenTexts(*Overlays) *Texts { return nil }
 // Texts reads the contents of changed files.
 type Texts struct{}
 
-// Read returns nothing.
-func (*Texts) Read(Change, int64) (real, own []byte) { return nil, nil }
+// Content returns an error.
+func (*Texts) Content(Change, int64) (real, own []byte, err error) {
+	return nil, nil, errNoOverlays
+}
 
 // Open fails.
 func (*Texts) Open(Change) (*os.File, error) { return nil, fs.ErrNotExist }
 
-// OldFiles returns nothing.
-func (*Texts) OldFiles(Change, int) []OldFile { return nil }
+func (*Texts) oldFiles(*Change, *int) []OldFile { return nil }
 
 // Close does nothing.
 func (*Texts) Close() {}

@@ -216,9 +216,3 @@ func (t *Transaction) Open(c Change) (*os.File, error) {
 	}
 	return r.Open(c.Path)
 }
-
-// Hash returns a digest of the content that Open returns, "" if it cannot be read.
-func (t *Transaction) Hash(c Change) string {
-	f, err := t.Open(c)
-	return overlay.Digest(f, err)
-}

@@ -108,7 +108,7 @@ func (s Sessions) changes(k *changes.Overlays, names []string, diffs bool) (list
 	texts := changes.OpenTexts(k)
 	defer texts.Close()
 	ofGit, protectedBy := repositoriesAmong(files, standing), approval.Protection(files, texts.Open)
-	left, lost := newReading(), newLosses()
+	left, lost := newReading(), newLosses(texts)
 	for _, c := range standing {
 		if len(names) > 0 && !anyWithin(names, c.Name()) {
 			continue
@@ -134,8 +134,8 @@ func (s Sessions) changes(k *changes.Overlays, names []string, diffs bool) (list
 		}
 		d, _ := changedOf(texts, c, protectedBy(c), diffs || left.reads(c), diffs)
 		if isDirectoryGone(c) {
-			lost.add(texts, c, &d)
-			if pattern := lost.protected(texts, c, files); d.Protected == "" && pattern != "" {
+			lost.add(c, &d)
+			if pattern := lost.protected(c, files); d.Protected == "" && pattern != "" {
 				d.Protected, d.Inside = pattern, true
 			}
 		}
@@ -181,7 +181,7 @@ func changedOf(from *changes.Texts, c changes.Change, protected string, read, di
 		d.Enough = d.Unread && c.Size <= maxRead
 		return d, texts{}
 	}
-	real, own := from.Read(c, maxRead)
+	real, own, _ := from.Content(c, maxRead)
 	t := texts{real: real, own: own}
 	d.Unread = c.OldKind == overlay.File && real == nil || c.Kind == overlay.File && own == nil
 	if real == nil && own == nil {

@@ -129,13 +129,13 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 	known := l.store.Examined.of(l.session)
 	examined := make(map[string]examination)
 	settled := l.store.Now().Add(-settling).UnixNano()
-	lost := newLosses()
-	var from map[string]string // old names of files in moved directories
-	r.Moves, from = lost.findMoves(texts, slices.DeleteFunc(slices.Clone(standing), func(c changes.Change) bool {
+	lost := newLosses(texts)
+	lost.FindMoves(slices.DeleteFunc(slices.Clone(standing), func(c changes.Change) bool {
 		name := c.Name() // a change that golem does not apply is no part of a move
-		return protectedBy(c) != "" || ofGit(name) || len(names) > 0 && !anyWithin(names, name) || isDirectoryGone(c) && lost.protected(texts, c, files) != ""
+		return protectedBy(c) != "" || ofGit(name) || len(names) > 0 && !anyWithin(names, name) || isDirectoryGone(c) && lost.protected(c, files) != ""
 	}))
-	left, moved := newReading(), reading{changes.MaxOldFiles, 4 * maxCountedBytes} // a move of many files is one thing to look at
+	r.Moves = lost.Moves
+	left, moved := newReading(), reading{len(lost.Was), 4 * maxCountedBytes} // a move of many files is one thing to look at
 	for i, c := range standing {
 		if report != nil {
 			report(i, len(standing))
@@ -152,25 +152,26 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 			continue
 		}
 		before, isKnown := find(known, name, c)
-		isKnown = isKnown && !diffs && from[name] == ""
+		file, isMoved := lost.Was[name]
+		isKnown = isKnown && !diffs && !isMoved
 		budget := &left
-		if from[name] != "" {
+		if isMoved {
 			budget = &moved
 		}
 		read := diffs || !isKnown && budget.reads(c)
 		d, t := changedOf(texts, c, protectedBy(c), read, diffs)
 		was := c.PathChange
-		if from[name] != "" && read && c.Kind == overlay.File {
-			was = lost.compare(texts, c, from[name], &d, &t, diffs)
+		if isMoved && read && c.Kind == overlay.File {
+			was = lost.compare(c, file, &d, &t, diffs)
 		}
 		if isDirectoryGone(c) {
-			lost.add(texts, c, &d)
-			if pattern := lost.protected(texts, c, files); d.Protected == "" && pattern != "" {
+			lost.add(c, &d)
+			if pattern := lost.protected(c, files); d.Protected == "" && pattern != "" {
 				d.Protected, d.Inside = pattern, true
 			}
 		}
 		if read && c.Op == overlay.Mode && c.Kind == overlay.File && c.Mode&^c.OldMode&0o111 != 0 {
-			_, own := texts.Read(c, maxRead)
+			_, own, _ := texts.Content(c, maxRead)
 			t.own = approval.ScriptLine(own)
 		}
 		if isKnown {
@@ -193,7 +194,7 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 		default:
 			before = examination{c.Stamp, d.Added, d.Removed, d.Binary, d.Unread, change.Emptied, flags.Add(change)}
 		}
-		if c.Stamp != 0 && c.Changed < settled && l.store.Examined != nil && (read || isKnown) && from[name] == "" {
+		if c.Stamp != 0 && c.Changed < settled && l.store.Examined != nil && (read || isKnown) && !isMoved {
 			examined[name] = before
 		}
 	}
