@@ -8,9 +8,9 @@ import (
 	"github.com/golem-forge/golem/internal/records/state"
 )
 
-// OpenStore returns the store of the changes that file tools made to files directly. dir is
+// Open returns the history of the changes that file tools made to files directly. dir is
 // the program's state directory.
-func OpenStore(dir string) *History {
+func Open(dir string) *History {
 	return &History{Dir: filepath.Join(dir, "undo"), Lock: func() (func() error, error) {
 		folder, err := state.Open(dir)
 		if err != nil {

@@ -46,7 +46,7 @@ func (s Storage) OpenJournal() (*state.Dir, error) {
 
 // UndoSteps returns the changes of the program that can be undone, the last one first.
 func (s Storage) UndoSteps() ([]session.UndoStep, error) {
-	return s.Sessions.UndoSteps(undo.OpenStore(s.Sessions.State))
+	return s.Sessions.UndoSteps(undo.Open(s.Sessions.State))
 }
 
 // TaintFile returns the file that exists once a session has read untrusted input.

@@ -88,8 +88,8 @@ func LoadForUndo(o Options, p *Program) (*Program, error) {
 	if err != nil {
 		return p, err
 	}
-	calls := undo.OpenStore(bare.Storage.Sessions.State)
-	if p != nil && p.Storage.Sessions.LastChange(undo.OpenStore(p.Storage.Sessions.State)).After(bare.Storage.Sessions.LastChange(calls)) {
+	calls := undo.Open(bare.Storage.Sessions.State)
+	if p != nil && p.Storage.Sessions.LastChange(undo.Open(p.Storage.Sessions.State)).After(bare.Storage.Sessions.LastChange(calls)) {
 		return p, nil
 	}
 	folders, err := bare.Storage.Sessions.UndoMounts(calls)

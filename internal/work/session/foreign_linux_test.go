@@ -25,7 +25,7 @@ func TestForeignState(t *testing.T) {
 	const me = 54321
 	if dir := os.Getenv(foreignVariable); dir != "" {
 		s := &Sessions{State: dir, Root: "/", Project: &project.Project{}, Now: time.Now}
-		calls := undo.OpenStore(dir)
+		calls := undo.Open(dir)
 		list, err := s.List()
 		fmt.Printf("sessions: %d, %v, %v\n", len(list), err, errors.Is(err, fs.ErrPermission))
 		steps, err := s.UndoSteps(calls)

@@ -178,7 +178,7 @@ func TestSettingsFor(t *testing.T) {
 // TestNoUndo checks a state in which nothing was applied yet.
 func TestNoUndo(t *testing.T) {
 	s := newStore(t)
-	calls := undo.OpenStore(s.State)
+	calls := undo.Open(s.State)
 	if at := s.LastChange(calls); !at.IsZero() {
 		t.Errorf("last change: got %v", at)
 	}
@@ -205,7 +205,7 @@ func TestUndoFindsTheLastChange(t *testing.T) {
 		{"gone", func(_, file string) error { return os.RemoveAll(filepath.Dir(file)) }, "elsewhere", 2},
 	} {
 		s := newStore(t)
-		calls := undo.OpenStore(s.State)
+		calls := undo.Open(s.State)
 		var dirs []string
 		var first *sandbox.Sandbox
 		for range 2 {
