@@ -155,7 +155,7 @@ func (f *gateFlags) listUndo(cmd *cobra.Command) error {
 			continue
 		}
 		states[p.Storage.Dir()] = true
-		more, err := p.Storage.UndoSteps()
+		more, err := p.Storage.Sessions.UndoSteps()
 		if err != nil {
 			return err
 		}

@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/golem-forge/golem/internal/files/undo"
 	"github.com/golem-forge/golem/internal/records/inventory"
 	"github.com/golem-forge/golem/internal/records/state"
 	"github.com/golem-forge/golem/internal/work/session"
@@ -42,11 +41,6 @@ func (s Storage) OpenJournal() (*state.Dir, error) {
 		return nil, nil
 	}
 	return state.Open(s.Sessions.State)
-}
-
-// UndoSteps returns the changes of the program that can be undone, the last one first.
-func (s Storage) UndoSteps() ([]session.UndoStep, error) {
-	return s.Sessions.UndoSteps(undo.Open(s.Sessions.State))
 }
 
 // TaintFile returns the file that exists once a session has read untrusted input.

@@ -210,7 +210,7 @@ func (p *Program) OpenWorker(v WorkerOptions) (opened *OpenWorker, err error) {
 		rec.Session = work.Session.ID
 	}
 	if v.Undo {
-		rec.Session = p.Storage.Sessions.UndoSession(undo.Open(p.Storage.Sessions.State))
+		rec.Session = p.Storage.Sessions.UndoSession()
 	}
 	journal, err := rec.OpenJournal(append(p.foreignSecrets(), v.Secrets...))
 	if err != nil {
@@ -340,7 +340,7 @@ func (d *OpenWorker) connectTools(step *calltree.Step, g tool.Gate, tracker *tai
 		list = append(list, web.Set{Fetcher: d.networks.Fetcher(g.Hosts(), g.Workers, tracker.Source)}.Tools()...)
 	}
 	if d.calls("changes") {
-		list = append(list, settle.Tools(d.work.Keeper(d.records.Folder), d.work.Undoer(undo.Open(d.program.Storage.Sessions.State), d.allFiles), d.work.Committer(d.program.openGit))...)
+		list = append(list, settle.Tools(d.work.Keeper(d.records.Folder), d.work.Undoer(d.allFiles), d.work.Committer(d.program.openGit))...)
 	}
 	g.Tools = d.program.unlistTools(list)
 	unlistServices(g)

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/golem-forge/golem/internal/decide/explain"
-	"github.com/golem-forge/golem/internal/files/undo"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/inventory"
 	"github.com/golem-forge/golem/internal/work/project"
@@ -88,11 +87,10 @@ func LoadForUndo(o Options, p *Program) (*Program, error) {
 	if err != nil {
 		return p, err
 	}
-	calls := undo.Open(bare.Storage.Sessions.State)
-	if p != nil && p.Storage.Sessions.LastChange(undo.Open(p.Storage.Sessions.State)).After(bare.Storage.Sessions.LastChange(calls)) {
+	if p != nil && p.Storage.Sessions.LastChange().After(bare.Storage.Sessions.LastChange()) {
 		return p, nil
 	}
-	folders, err := bare.Storage.Sessions.UndoMounts(calls)
+	folders, err := bare.Storage.Sessions.UndoMounts()
 	if errors.Is(err, fs.ErrPermission) {
 		return nil, err
 	}

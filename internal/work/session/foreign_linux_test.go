@@ -12,7 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golem-forge/golem/internal/files/undo"
 	"github.com/golem-forge/golem/internal/work/project"
 )
 
@@ -25,12 +24,11 @@ func TestForeignState(t *testing.T) {
 	const me = 54321
 	if dir := os.Getenv(foreignVariable); dir != "" {
 		s := &Sessions{State: dir, Root: "/", Project: &project.Project{}, Now: time.Now}
-		calls := undo.Open(dir)
 		list, err := s.List()
 		fmt.Printf("sessions: %d, %v, %v\n", len(list), err, errors.Is(err, fs.ErrPermission))
-		steps, err := s.UndoSteps(calls)
+		steps, err := s.UndoSteps()
 		fmt.Printf("steps: %d, %v, %v\n", len(steps), err, errors.Is(err, fs.ErrPermission))
-		_, err = s.UndoMounts(calls)
+		_, err = s.UndoMounts()
 		fmt.Printf("mounts: %v, %v\n", err, errors.Is(err, fs.ErrPermission))
 		return
 	}

@@ -39,20 +39,20 @@ func SettingsFor(mounts []Mount) []project.Setting {
 }
 
 // LastChange returns when changes were last applied, or made by a file tool directly; the
-// zero time for never. Calls holds those of file tools.
-func (s Sessions) LastChange(calls *undo.History) time.Time {
+// zero time for never.
+func (s Sessions) LastChange() time.Time {
 	Recover(s)
 	applied := s.pending().lastApplied()
-	if steps := stepsAfter(calls, applied); len(steps) > 0 {
+	if steps := stepsAfter(s.State, applied); len(steps) > 0 {
 		return steps[0].SavedAt()
 	}
 	return applied
 }
 
 // stepsAfter returns the calls of file tools after a time, the last one first. It begins with
-// one that has something to undo.
-func stepsAfter(calls *undo.History, applied time.Time) []*undo.Step {
-	steps, _ := calls.Steps()
+// one that has something to undo. dir is the state directory.
+func stepsAfter(dir string, applied time.Time) []*undo.Step {
+	steps, _ := undo.Open(dir).Steps()
 	steps = skipEmpty(steps, applied)
 	if len(steps) > 0 && !steps[0].SavedAt().After(applied) {
 		return nil
@@ -86,7 +86,7 @@ func mountsOf(step *undo.Step) (*sandbox.Sandbox, error) {
 }
 
 // UndoMounts returns the directories that the last of these changes was made in.
-func (s Sessions) UndoMounts(calls *undo.History) (mounts []Mount, err error) {
+func (s Sessions) UndoMounts() (mounts []Mount, err error) {
 	add := func(source, target string) {
 		if !slices.ContainsFunc(mounts, func(m Mount) bool { return m.Target == target }) {
 			mounts = append(mounts, Mount{Source: source, Target: target, Mode: sandbox.ReadWrite.String()})
@@ -96,7 +96,7 @@ func (s Sessions) UndoMounts(calls *undo.History) (mounts []Mount, err error) {
 		return nil, fmt.Errorf("undo: %w", err)
 	}
 	Recover(s)
-	for _, step := range stepsAfter(calls, s.pending().lastApplied()) {
+	for _, step := range stepsAfter(s.State, s.pending().lastApplied()) {
 		if _, gone := mountsOf(step); gone != nil || len(step.Mounts) == 0 {
 			continue // golem undo reports it and forgets it with the directories of an earlier step
 		}

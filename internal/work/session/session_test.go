@@ -178,14 +178,13 @@ func TestSettingsFor(t *testing.T) {
 // TestNoUndo checks a state in which nothing was applied yet.
 func TestNoUndo(t *testing.T) {
 	s := newStore(t)
-	calls := undo.Open(s.State)
-	if at := s.LastChange(calls); !at.IsZero() {
+	if at := s.LastChange(); !at.IsZero() {
 		t.Errorf("last change: got %v", at)
 	}
-	if mounts, err := s.UndoMounts(calls); len(mounts) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if mounts, err := s.UndoMounts(); len(mounts) > 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("mounts: got %v, %v", mounts, err)
 	}
-	if steps, err := s.UndoSteps(calls); err != nil || len(steps) > 0 {
+	if steps, err := s.UndoSteps(); err != nil || len(steps) > 0 {
 		t.Errorf("steps: got %v, %v", steps, err)
 	}
 }
@@ -229,13 +228,13 @@ func TestUndoFindsTheLastChange(t *testing.T) {
 		if err := test.spoil(filepath.Join(s.State, "undo", "02.step"), filepath.Join(dirs[1], "file")); err != nil {
 			t.Fatal(err)
 		}
-		if mounts, err := s.UndoMounts(calls); err != nil || len(mounts) != 1 || mounts[0].Source != dirs[0] {
+		if mounts, err := s.UndoMounts(); err != nil || len(mounts) != 1 || mounts[0].Source != dirs[0] {
 			t.Errorf("%s: got %v, %v, want %s", test.name, mounts, err, dirs[0])
 		}
-		if list, err := s.UndoSteps(calls); err != nil || len(list) != test.listing {
+		if list, err := s.UndoSteps(); err != nil || len(list) != test.listing {
 			t.Errorf("%s: list: got %v, %v", test.name, list, err)
 		}
-		u := (&Workspace{pending: s.pending()}).Undoer(calls, first)
+		u := (&Workspace{store: *s, pending: s.pending()}).Undoer(first)
 		plan, passed, ok, err := u.LastStep()
 		got := plan.Step.Impossible
 		if plan.Elsewhere != "" {
@@ -244,7 +243,7 @@ func TestUndoFindsTheLastChange(t *testing.T) {
 		if err != nil || !ok || !strings.Contains(got, test.want) || test.want == "" && (got != "" || len(passed) != 1 || len(plan.Remove) != 1) {
 			t.Errorf("%s: got %+v, passed %v, %v, %v", test.name, plan, passed, ok, err)
 		}
-		if at := s.LastChange(calls); !at.Equal(plan.Step.SavedAt()) {
+		if at := s.LastChange(); !at.Equal(plan.Step.SavedAt()) {
 			t.Errorf("%s: last change: got %v, want %v", test.name, at, plan.Step.SavedAt())
 		}
 	}

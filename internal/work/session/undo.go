@@ -9,14 +9,13 @@ import (
 // An Undoer undoes the changes applied last, and the calls of file tools since then.
 type Undoer struct {
 	workspace *Workspace
-	store     *undo.History
+	calls     *undo.History    // those of file tools that wrote to files directly
 	files     *sandbox.Sandbox // all files of the project
 }
 
-// Undoer returns what undoes changes. Store holds the calls of file tools that wrote to
-// files directly.
-func (w *Workspace) Undoer(store *undo.History, files *sandbox.Sandbox) *Undoer {
-	return &Undoer{w, store, files}
+// Undoer returns what undoes changes.
+func (w *Workspace) Undoer(files *sandbox.Sandbox) *Undoer {
+	return &Undoer{w, undo.Open(w.store.State), files}
 }
 
 // Last implements changes.Undoer.
@@ -31,7 +30,7 @@ func (u *Undoer) Undo(l *changes.AppliedTransaction) ([]string, error) {
 
 // LastStep implements changes.Undoer.
 func (u *Undoer) LastStep() (plan undo.Plan, passed []*undo.Step, ok bool, err error) {
-	all, err := u.store.Steps()
+	all, err := u.calls.Steps()
 	landed := u.workspace.pending.lastApplied()
 	for _, step := range all {
 		if !step.SavedAt().After(landed) {
@@ -48,7 +47,7 @@ func (u *Undoer) LastStep() (plan undo.Plan, passed []*undo.Step, ok bool, err e
 // Forget implements changes.Undoer.
 func (u *Undoer) Forget(list ...*undo.Step) error {
 	for _, step := range list {
-		if err := u.store.Remove(step); err != nil {
+		if err := u.calls.Remove(step); err != nil {
 			return err
 		}
 	}

@@ -25,9 +25,8 @@ type UndoStep struct {
 	Mounts []Mount `json:"-"`
 }
 
-// UndoSteps returns the changes that can be undone, the last one first. Calls holds those
-// that file tools made directly.
-func (s Sessions) UndoSteps(calls *undo.History) ([]UndoStep, error) {
+// UndoSteps returns the changes that can be undone, the last one first.
+func (s Sessions) UndoSteps() ([]UndoStep, error) {
 	if err := state.CheckOwner(s.State); err != nil {
 		return nil, fmt.Errorf("undo: %w", err)
 	}
@@ -40,7 +39,7 @@ func (s Sessions) UndoSteps(calls *undo.History) ([]UndoStep, error) {
 	for _, a := range applied {
 		list = append(list, s.appliedStep(a))
 	}
-	steps, err := calls.Steps()
+	steps, err := undo.Open(s.State).Steps()
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +56,8 @@ func (s Sessions) UndoSteps(calls *undo.History) ([]UndoStep, error) {
 
 // UndoSession returns the session from which the change was applied that golem undo undoes
 // next, "" if it came from none.
-func (s Sessions) UndoSession(calls *undo.History) string {
-	steps, err := s.UndoSteps(calls)
+func (s Sessions) UndoSession() string {
+	steps, err := s.UndoSteps()
 	if err != nil || len(steps) == 0 {
 		return ""
 	}
