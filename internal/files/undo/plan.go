@@ -93,7 +93,12 @@ func (st *Step) Names() (names []string) {
 	if st.Rename != nil {
 		names = append(names, st.Rename.From, st.Rename.To)
 	}
-	for _, e := range st.Entries {
+	return append(names, Names(st.Entries)...)
+}
+
+// Names returns the names of entries.
+func Names(list []Entry) (names []string) {
+	for _, e := range list {
 		names = append(names, e.Path)
 	}
 	return names
@@ -179,13 +184,14 @@ func (p Plan) Each(files *sandbox.Sandbox, visit func(name string, now, then ove
 	}
 }
 
-// EachSaved calls visit with the old state of every name that had one.
-func (p Plan) EachSaved(visit func(name string, then overlay.State)) {
+// EachSaved calls visit with the old state of every name that had one. The error is nil.
+func (p Plan) EachSaved(visit func(name string, then overlay.State)) error {
 	for _, e := range p.Step.Entries {
 		if e.Before.Kind != overlay.Nothing {
 			visit(e.Path, p.savedState(e.Before, e.Path))
 		}
 	}
+	return nil
 }
 
 // savedState returns a saved node as a state.
@@ -299,10 +305,8 @@ func (p Plan) isSame(q Plan) bool {
 }
 
 // names returns the names that the plan changes.
-func (p Plan) names() (names []string) {
-	for _, e := range slices.Concat(p.Remove, p.Restore) {
-		names = append(names, e.Path)
-	}
+func (p Plan) names() []string {
+	names := Names(slices.Concat(p.Remove, p.Restore))
 	if m := p.Step.Rename; m != nil {
 		names = append(names, m.To)
 	}

@@ -56,7 +56,8 @@ func undoTool(u Undoer) tool.Tool {
 		case err != nil:
 			return tool.Plan{}, undoError(err)
 		case ok && a.Forget:
-			return forgetStep(u, plan, passed), nil
+			steps := append(slices.Clone(passed), plan.Step)
+			return forget("by "+plan.Step.Tool, plan.Step.Call, plan.EachSaved, func() error { return u.Forget(steps...) }), nil
 		case ok:
 			return undoStep(u, plan, passed)
 		}
@@ -67,7 +68,15 @@ func undoTool(u Undoer) tool.Tool {
 		case err != nil:
 			return tool.Plan{}, err
 		case a.Forget:
-			return forgetApplied(u, last, passed), nil
+			each := func(visit func(name string, then overlay.State)) error {
+				return last.Each(func(name string, _, then overlay.State) error {
+					if then.Kind != overlay.Nothing {
+						visit(name, then)
+					}
+					return nil
+				})
+			}
+			return forget("that were applied last", last.Name(), each, func() error { return errors.Join(last.Forget(), u.Forget(passed...)) }), nil
 		}
 		return undoApplied(u, last, passed), nil
 	})
@@ -92,13 +101,12 @@ func undoApplied(u Undoer, last *changes.AppliedTransaction, passed []*undo.Step
 	run := func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
 		conflicts, err := u.Undo(last)
 		var known *sandbox.Error
-		if errors.As(err, &known) {
+		switch {
+		case errors.As(err, &known):
 			return tool.Result{}, known
-		}
-		if err != nil {
+		case err != nil:
 			return tool.Result{}, undoError(err)
-		}
-		if len(conflicts) > 0 {
+		case len(conflicts) > 0:
 			return tool.Result{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed since: " + changes.ListNames(conflicts) + forgetHint}
 		}
 		r, err := undoResult(len(effects), u.Forget(passed...))
@@ -128,30 +136,25 @@ func undoApplied(u Undoer, last *changes.AppliedTransaction, passed []*undo.Step
 	return tool.NewChangePlan(prepare, effects...)
 }
 
-// forgetApplied plans to remove the saved content of the changes that were applied last.
-func forgetApplied(u Undoer, last *changes.AppliedTransaction, passed []*undo.Step) tool.Plan {
+// forget plans to remove the saved content of changes. what completes "the changes …", step
+// identifies them, and each calls visit for everything that golem saved of them.
+func forget(what, step string, each func(visit func(name string, then overlay.State)) error, remove func() error) tool.Plan {
 	return tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
 		rows := approval.NewReversalList()
-		err := last.Each(func(name string, _, then overlay.State) error {
-			if then.Kind != overlay.Nothing {
-				rows.Add(approval.Reversal{Name: name, Now: then, Step: last.Name(), About: forgetNote})
-			}
-			return nil
+		err := each(func(name string, then overlay.State) {
+			rows.Add(approval.Reversal{Name: name, Now: then, Step: step, About: "golem forgets this old content; the file stays as it is now"})
 		})
 		if err != nil && !errors.Is(err, overlay.ErrCannotUndo) {
 			return tool.Preparation{}, undoError(err)
 		}
 		return tool.NewPreparation(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
-			if err := errors.Join(last.Forget(), u.Forget(passed...)); err != nil {
+			if err := remove(); err != nil {
 				return tool.Result{}, undoError(err)
 			}
-			return tool.Result{Text: "forgotten: the changes that were applied last can no longer be undone", Brief: true}, nil
+			return tool.Result{Text: "forgotten: the changes " + what + " can no longer be undone", Brief: true}, nil
 		}, rows.Changes()...), nil
 	})
 }
-
-// forgetNote is shown with saved content that golem forgets.
-const forgetNote = "golem forgets this old content; the file stays as it is now"
 
 func undoResult(n int, err error) (tool.Result, error) {
 	r := tool.Result{Done: &tool.Done{Undone: true, Count: n}, Brief: true}
@@ -171,11 +174,11 @@ func undoStep(u Undoer, plan undo.Plan, passed []*undo.Step) (tool.Plan, error) 
 		return tool.Plan{}, err
 	}
 	run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
-		if err := plan.Run(ctx, files); err != nil {
-			var known *sandbox.Error
-			if errors.As(err, &known) {
-				return tool.Result{}, known
-			}
+		var known *sandbox.Error
+		switch err := plan.Run(ctx, files); {
+		case errors.As(err, &known):
+			return tool.Result{}, known
+		case err != nil:
 			return tool.Result{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrInternal, Hint: jail.Plain(err) + "; a part of it may be undone; golem undo continues with the rest"}
 		}
 		return undoResult(count(plan), u.Forget(append(slices.Clone(passed), plan.Step)...))
@@ -223,11 +226,7 @@ func checkUndo(plan undo.Plan) error {
 func count(plan undo.Plan) int {
 	n := 0
 	for _, list := range [][]undo.Entry{plan.Remove, plan.Restore, plan.Modes} {
-		var names []string
-		for _, e := range list {
-			names = append(names, e.Path)
-		}
-		n += len(undo.Topmost(names))
+		n += len(undo.Topmost(undo.Names(list)))
 	}
 	if plan.MoveBack || plan.DeleteCopy {
 		n++
@@ -239,10 +238,7 @@ func count(plan undo.Plan) int {
 func effectsOf(plan undo.Plan) []policy.Effect {
 	effects := []policy.Effect{}
 	add := func(verb policy.Verb, list []undo.Entry) {
-		var names []string
-		for _, e := range list {
-			names = append(names, e.Path)
-		}
+		names := undo.Names(list)
 		for _, name := range undo.Topmost(names) {
 			tree := slices.ContainsFunc(names, func(other string) bool { return other != name && within(name, other) })
 			effects = append(effects, policy.Effect{Verb: verb, Target: name, Tree: tree})
@@ -261,20 +257,4 @@ func effectsOf(plan undo.Plan) []policy.Effect {
 	}
 	add(policy.Read, plan.Step.Entries) // entries that need no change are read too
 	return effects
-}
-
-// forgetStep plans to remove the saved content of a call of a file tool.
-func forgetStep(u Undoer, plan undo.Plan, passed []*undo.Step) tool.Plan {
-	return tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
-		rows := approval.NewReversalList()
-		plan.EachSaved(func(name string, then overlay.State) {
-			rows.Add(approval.Reversal{Name: name, Now: then, Step: plan.Step.Call, About: forgetNote})
-		})
-		return tool.NewPreparation(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
-			if err := u.Forget(append(slices.Clone(passed), plan.Step)...); err != nil {
-				return tool.Result{}, undoError(err)
-			}
-			return tool.Result{Text: "forgotten: the changes by " + plan.Step.Tool + " can no longer be undone", Brief: true}, nil
-		}, rows.Changes()...), nil
-	})
 }
