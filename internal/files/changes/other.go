@@ -25,6 +25,8 @@ const CanCopy = false
 type (
 	store  struct{}
 	record struct{}
+
+	readers struct{}
 )
 
 // Child is jail.Child.

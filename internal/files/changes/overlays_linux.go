@@ -245,12 +245,12 @@ func (o *Overlays) Texts(c Change, most int64) (real, own []byte) {
 
 // OpenTexts returns a reader of many changed files. The files come fastest in the order of
 // their names.
-func OpenTexts(o *Overlays) *Texts { return &Texts{o: o, readers: make(map[string]*overlay.Reader)} }
+func OpenTexts(o *Overlays) *Texts { return &Texts{o, make(readers)} }
 
 // Texts reads the contents of changed files.
 type Texts struct {
 	o       *Overlays
-	readers map[string]*overlay.Reader // by directory, nil if it cannot be opened
+	readers readers
 }
 
 // Content is like Overlays.Texts. The error says why a content cannot be read.
@@ -274,9 +274,11 @@ func (t *Texts) Content(c Change, most int64) (real, own []byte, err error) {
 // Open opens the content of a changed file in the session.
 func (t *Texts) Open(c Change) (*os.File, error) {
 	if i := slices.Index(t.o.targets, c.Target); i >= 0 {
-		if r := t.reader(t.o.layers[i].UpperOrCopy()); r != nil {
-			return r.Open(c.Path)
+		r, err := t.readers.open(t.o.layers[i].UpperOrCopy())
+		if err != nil {
+			return nil, err
 		}
+		return r.Open(c.Path)
 	}
 	return nil, fs.ErrNotExist
 }
@@ -289,7 +291,7 @@ func (t *Texts) oldFiles(c *Change, left *int) (list []OldFile) {
 	if i < 0 {
 		return nil
 	}
-	if r := t.reader(t.o.layers[i].Dir); r != nil {
+	if r, err := t.readers.open(t.o.layers[i].Dir); err == nil {
 		r.Walk(c.Path, func(s overlay.State) bool {
 			if s.Kind != overlay.Dir {
 				list = append(list, OldFile{relative(c.Path, s.Path), s.Kind, s.Mode, s.Size, c})
@@ -301,32 +303,16 @@ func (t *Texts) oldFiles(c *Change, left *int) (list []OldFile) {
 	return list
 }
 
-// reader returns the reader of a directory, nil if it cannot be opened.
-func (t *Texts) reader(dir string) *overlay.Reader {
-	r, ok := t.readers[dir]
-	if !ok {
-		r, _ = overlay.OpenReader(dir)
-		t.readers[dir] = r
-	}
-	return r
-}
-
 func (t *Texts) readFile(dir, name string, most int64) ([]byte, error) {
-	r := t.reader(dir)
-	if r == nil {
-		return nil, fs.ErrNotExist
+	r, err := t.readers.open(dir)
+	if err != nil {
+		return nil, err
 	}
 	return r.ReadFile(name, most)
 }
 
 // Close closes the files.
-func (t *Texts) Close() {
-	for _, r := range t.readers {
-		if r != nil {
-			r.Close()
-		}
-	}
-}
+func (t *Texts) Close() { t.readers.close() }
 
 // OtherTargets returns the targets of changed directories that Open did not get. They are
 // from another configuration.

@@ -1,10 +1,8 @@
 package changes
 
 import (
-	"cmp"
 	"errors"
 	"os"
-	"path"
 	"path/filepath"
 	"strconv"
 
@@ -70,8 +68,8 @@ func (o *Overlays) begin(st *store, picks []Pick, unused bool) (*Transaction, er
 	}
 	w.of, w.picked = o.layers, make([][]string, len(o.layers))
 	t := &Transaction{store: st, record: w,
-		settle: func() error { return o.alone(func() error { return st.settle(w) }) },
-		unpick: func(st *store) error { return o.alone(func() error { return st.unpick(w) }) }}
+		settle: func() error { return o.alone(func() error { return st.eachPicked(w, settleChanges) }) },
+		unpick: func(st *store) error { return o.alone(func() error { return st.eachPicked(w, unpickChanges) }) }}
 	for i := range o.layers {
 		if err := o.pick(t, i, picks, unused); err != nil {
 			return nil, errors.Join(err, st.remove(w))
@@ -86,7 +84,7 @@ func (o *Overlays) begin(st *store, picks []Pick, unused bool) (*Transaction, er
 		}
 		if t.inPlace = append(t.inPlace, inPlace); len(inPlace) > 0 {
 			t.alone = o.aloneUnused
-			t.settle = func() error { return st.settle(w) } // Apply calls it in alone
+			t.settle = func() error { return st.eachPicked(w, settleChanges) } // Apply calls it in alone
 		}
 	}
 	return t, w.describe()
@@ -121,16 +119,5 @@ func (o *Overlays) pick(t *Transaction, i int, picks []Pick, unused bool) error 
 	if err != nil {
 		return err
 	}
-	t.Unfit = cmp.Or(t.Unfit, got.Unfit)
-	for _, name := range got.Clash {
-		t.Clash = append(t.Clash, path.Join(o.targets[i], name))
-	}
-	changes, err := readChanges(w.layers[i])
-	if err != nil {
-		return err
-	}
-	for _, c := range changes {
-		t.Changes = append(t.Changes, Change{c, o.targets[i], i})
-	}
-	return nil
+	return t.add(i, got)
 }

@@ -257,5 +257,5 @@ func (st *store) recoverApply(w *record) (done Recovered, err error) {
 		return done, errors.Join(err, st.remove(w))
 	}
 	done.Applied = 1
-	return done, errors.Join(st.settle(w), st.remember(w))
+	return done, errors.Join(st.eachPicked(w, settleChanges), st.remember(w))
 }

@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 	"os"
@@ -86,24 +87,28 @@ func (st *store) list(w *record) (t *Transaction, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if got.Unfit != "" {
-			t.Unfit = got.Unfit
-		}
-		for _, name := range got.Clash {
-			t.Clash = append(t.Clash, path.Join(w.targets[i], name))
-		}
-		list, err := readChanges(l)
-		if err != nil {
+		if err := t.add(i, got); err != nil {
 			return nil, err
-		}
-		for _, c := range list {
-			t.Changes = append(t.Changes, Change{c, w.targets[i], i})
 		}
 	}
 	if len(t.Changes) == 0 && len(t.Clash) == 0 && t.Unfit == "" {
 		return nil, st.remove(w)
 	}
 	return t, nil
+}
+
+// add adds the changes in an overlay of the record, which a helper has listed.
+func (t *Transaction) add(i int, got reply) error {
+	target := t.record.targets[i]
+	t.Unfit = cmp.Or(t.Unfit, got.Unfit)
+	for _, name := range got.Clash {
+		t.Clash = append(t.Clash, path.Join(target, name))
+	}
+	list, err := readChanges(t.record.layers[i])
+	for _, c := range list {
+		t.Changes = append(t.Changes, Change{c, target, i})
+	}
+	return err
 }
 
 // remove removes a record. It fails if the record is decided, or if changes are applied
@@ -135,11 +140,11 @@ func (st *store) abort(w *record) (stayed []string, err error) {
 	if errors.Is(err, jail.ErrEnded) {
 		err = withHelper(func(h *helper) (err error) {
 			stayed, err = (&store{st.dir, h}).each(w, abortRecord)
-			return errors.Join(err, (&store{st.dir, h}).giveBack(w))
+			return errors.Join(err, (&store{st.dir, h}).giveBack(w, nil))
 		})
 		return stayed, err
 	}
-	return stayed, errors.Join(err, st.giveBack(w))
+	return stayed, errors.Join(err, st.giveBack(w, nil))
 }
 
 // discard discards the changes of a session that a record names. If rest is set, some of
@@ -190,12 +195,9 @@ func (w *record) holdsTaken() bool {
 	return slices.ContainsFunc(w.inPlace(), func(i int) bool { return w.transfer(i).HoldsTaken() })
 }
 
-// giveBack moves files back into the session that take moved out of it. The helper of a
-// killed golem takes none any more.
-func (st *store) giveBack(w *record) error { return st.giveBackSome(w, nil) }
-
-// giveBackSome is giveBack for the files at or below names, or for all if names is nil.
-func (st *store) giveBackSome(w *record, names []string) error {
+// giveBack moves files back into the session that take moved out of it: those at or below
+// names, or all if names is nil. The helper of a killed golem takes none any more.
+func (st *store) giveBack(w *record, names []string) error {
 	for _, i := range w.inPlace() {
 		paths := pathsIn(w.targets, i, names)
 		if names != nil && len(paths) == 0 {
@@ -208,19 +210,19 @@ func (st *store) giveBackSome(w *record, names []string) error {
 	return nil
 }
 
-// giveBackAlone is giveBackSome while nobody works on the session.
+// giveBackAlone is giveBack while nobody works on the session.
 func (st *store) giveBackAlone(w *record, names []string) error {
 	list := w.inPlace()
 	if len(list) == 0 {
 		return nil
 	}
 	session := &Overlays{dir: filepath.Dir(w.of[list[0]].Store)}
-	return session.alone(func() error { return st.giveBackSome(w, names) })
+	return session.alone(func() error { return st.giveBack(w, names) })
 }
 
-// unpick marks the picked changes of a record as not applied in the overlays of the
-// session.
-func (st *store) unpick(w *record) error {
+// eachPicked makes a request for every overlay of the session from which a record has picked
+// changes: settleChanges removes the applied ones, and unpickChanges marks all as not applied.
+func (st *store) eachPicked(w *record, do string) error {
 	for i, paths := range w.picked {
 		if len(paths) == 0 {
 			continue
@@ -228,23 +230,7 @@ func (st *store) unpick(w *record) error {
 		if err := writeList(w.layers[i], picksName, paths); err != nil {
 			return err
 		}
-		if _, err := st.helper.ask(request{Do: unpickChanges, Layer: w.of[i], To: w.layers[i]}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// settle removes the applied changes of a record from the overlays of the session.
-func (st *store) settle(w *record) error {
-	for i, paths := range w.picked {
-		if len(paths) == 0 {
-			continue
-		}
-		if err := writeList(w.layers[i], picksName, paths); err != nil {
-			return err
-		}
-		if _, err := st.helper.ask(request{Do: settleChanges, Layer: w.of[i], To: w.layers[i]}); err != nil {
+		if _, err := st.helper.ask(request{Do: do, Layer: w.of[i], To: w.layers[i]}); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"strings"
 
 	"github.com/golem-forge/golem/internal/files/overlay"
@@ -51,7 +50,7 @@ type Transaction struct {
 	// transaction. It is nil if the record holds all files.
 	alone   func(do func() error) error
 	inPlace []map[string]bool // the files of each overlay that the session holds, by their top path
-	readers map[string]fileReader
+	readers readers
 }
 
 // Applier returns a function that applies the changes as Apply does, for the tool named op.
@@ -109,13 +108,6 @@ func (t *Transaction) oldFiles(c *Change, left *int) (list []OldFile) {
 		return *left > 0
 	})
 	return list
-}
-
-// A fileReader reads files below a directory. See overlay.Reader.
-type fileReader interface {
-	Open(name string) (*os.File, error)
-	ReadFile(name string, most int64) ([]byte, error)
-	Close()
 }
 
 // A Result is the result of a command, with its changes.

@@ -31,7 +31,7 @@ func Finish(r jail.Result, err error) (Result, error) {
 // skip. If others have changed files meanwhile, Apply returns their names and applies
 // nothing.
 func (t *Transaction) Apply(skip []string) (clash []string, err error) {
-	t.closeReaders()
+	t.readers.close()
 	unlock, err := lockDirectory(t.store.dir)
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (t *Transaction) WhyFinal() string {
 
 // Discard discards the changes.
 func (t *Transaction) Discard() error {
-	t.closeReaders()
+	t.readers.close()
 	discard := func(st *store) error {
 		if t.unpick != nil {
 			if err := t.unpick(st); err != nil {
@@ -146,30 +146,36 @@ func (t *Transaction) Content(c Change, most int64) (old, new []byte, err error)
 
 // reader returns a reader of the directory that has the changed file: the session's
 // overlay until Apply takes the file from it, or that of the record.
-func (t *Transaction) reader(c Change) (fileReader, error) {
+func (t *Transaction) reader(c Change) (*overlay.Reader, error) {
 	dir := t.record.layers[c.layer].UpperDir()
 	if c.layer < len(t.inPlace) && t.inPlace[c.layer][c.Top()] {
 		dir = t.record.of[c.layer].UpperDir()
 	}
-	if r := t.readers[dir]; r != nil {
-		return r, nil
-	}
-	r, err := overlay.OpenReader(dir)
-	if err != nil {
-		return nil, err
-	}
 	if t.readers == nil {
-		t.readers = make(map[string]fileReader)
+		t.readers = make(readers)
 	}
-	t.readers[dir] = r
-	return r, nil
+	return t.readers.open(dir)
 }
 
-func (t *Transaction) closeReaders() {
-	for _, r := range t.readers {
-		r.Close()
+// readers are open directories, by their paths.
+type readers map[string]*overlay.Reader
+
+// open returns the reader of a directory.
+func (r readers) open(dir string) (one *overlay.Reader, err error) {
+	if r[dir] == nil {
+		if one, err = overlay.OpenReader(dir); err != nil {
+			return nil, err
+		}
+		r[dir] = one
 	}
-	clear(t.readers)
+	return r[dir], nil
+}
+
+func (r readers) close() {
+	for _, one := range r {
+		one.Close()
+	}
+	clear(r)
 }
 
 // Walk calls visit for every name in a deleted or replaced directory, until visit returns
