@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"hash"
 	"io"
 	"io/fs"
 	"maps"
@@ -346,32 +347,46 @@ func (l *ChangeSet) listEffects() []policy.Effect {
 // it omits some, the last row has their digest, so that an approval is bound to all of
 // them. The warnings are about the changes as a whole.
 func (l *ChangeSet) changes() (list []tool.Change, warnings []string) {
-	b := budget{rows: MaxRows, names: maxNames, bytes: maxCarried, originals: maxOriginal}
-	rest, more := sha256.New(), 0
+	rows := newRowList()
 	var flags review.Collector
 	gone := l.findGone()
 	for _, e := range l.entries {
-		c := l.describe(e, &b, &flags, gone)
-		if b.addRow(c.Path + c.To) {
-			list = append(list, c)
-			continue
-		}
-		more++
-		fmt.Fprintf(rest, "%q %s %s %s %s\n", c.Path, c.Op, c.Mode, c.To, c.Becomes)
+		rows.add(l.describe(e, &rows.budget, &flags, gone))
 	}
-	if warnings = sortByRisk(list, flags.Flags()); l.t.WhyFinal() != "" {
+	if warnings = sortByRisk(rows.list, flags.Flags()); l.t.WhyFinal() != "" {
 		warnings = append(warnings, visible.UndoNote(l.t.WhyFinal()))
 	}
-	slices.SortStableFunc(list, func(x, y tool.Change) int { return gone.priority(y) - gone.priority(x) })
-	if more > 0 {
-		list = append(list, omittedChanges(more, hex.EncodeToString(rest.Sum(nil))))
-	}
-	return list, warnings
+	slices.SortStableFunc(rows.list, func(x, y tool.Change) int { return gone.priority(y) - gone.priority(x) })
+	return rows.Changes(), warnings
 }
 
-// omittedChanges returns the row that stands for the changes that a request omits.
-func omittedChanges(more int, digest string) tool.Change {
-	return tool.Change{Path: "/", Op: tool.Update, About: fmt.Sprintf("and %d more changes", more), Becomes: digest, Omitted: "too many to list"}
+// A rowList collects changes as far as a request carries them.
+type rowList struct {
+	budget budget
+	list   []tool.Change
+	rest   hash.Hash // of the changes that the request omits
+	more   int       // how many these are
+}
+
+func newRowList() rowList {
+	return rowList{budget: budget{rows: MaxRows, names: maxNames, bytes: maxCarried, originals: maxOriginal}, rest: sha256.New()}
+}
+
+func (r *rowList) add(c tool.Change) {
+	if r.budget.addRow(c.Path + c.To) {
+		r.list = append(r.list, c)
+		return
+	}
+	r.more++
+	fmt.Fprintf(r.rest, "%q %s %s %s %s %s\n", c.Path, c.Op, c.Mode, c.To, c.Base, c.Becomes)
+}
+
+// Changes returns the list. If the request omits some, the last row has their digest.
+func (r *rowList) Changes() []tool.Change {
+	if r.more == 0 {
+		return r.list
+	}
+	return append(r.list, tool.Change{Path: "/", Op: tool.Update, About: fmt.Sprintf("and %d more changes", r.more), Becomes: hex.EncodeToString(r.rest.Sum(nil)), Omitted: "too many to list"})
 }
 
 // A budget is how much a request can still carry.

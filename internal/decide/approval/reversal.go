@@ -2,11 +2,8 @@ package approval
 
 import (
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"strings"
 
@@ -32,36 +29,13 @@ type Reversal struct {
 }
 
 // A ReversalList collects reversals as a request carries them. See tool.Request.Items.
-type ReversalList struct {
-	budget budget
-	list   []tool.Change
-	rest   hash.Hash
-	more   int
-}
+type ReversalList struct{ rowList }
 
 // NewReversalList returns an empty list.
-func NewReversalList() *ReversalList {
-	return &ReversalList{budget: budget{rows: MaxRows, names: maxNames, bytes: maxCarried, originals: maxOriginal}, rest: sha256.New()}
-}
-
-// Changes returns the list. If the request omits some, the last row has their digest.
-func (r *ReversalList) Changes() []tool.Change {
-	if r.more == 0 {
-		return r.list
-	}
-	return append(r.list, omittedChanges(r.more, hex.EncodeToString(r.rest.Sum(nil))))
-}
+func NewReversalList() *ReversalList { return &ReversalList{newRowList()} }
 
 // Add adds a reversal as a diff from the current state to the earlier one.
-func (r *ReversalList) Add(back Reversal) {
-	c := r.describe(back)
-	if r.budget.addRow(c.Path + c.To) {
-		r.list = append(r.list, c)
-		return
-	}
-	r.more++
-	fmt.Fprintf(r.rest, "%q %s %s %s %s %s\n", c.Path, c.Op, c.Mode, c.To, c.Base, c.Becomes)
-}
+func (r *ReversalList) Add(back Reversal) { r.add(r.describe(back)) }
 
 func (r *ReversalList) describe(back Reversal) tool.Change {
 	now, then := back.Now, back.Then
