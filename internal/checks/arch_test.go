@@ -218,7 +218,7 @@ type exception struct {
 // broad are the types that may have more than maxOperations operations.
 var broad = []exception{
 	{"sandbox.Sandbox", 89, "the public API: one method for each file operation"},
-	{"internal/files/overlay.Overlay", 59, "lists, applies, undoes and repairs changes"},
+	{"internal/files/overlay.Overlay", 58, "lists, applies, undoes and repairs changes"},
 	{"internal/work/session.Sessions", 47, "finds sessions, and reviews, undoes and repairs their changes"},
 	{"internal/files/changes.Overlays", 41, "the overlays of a session: applies, undoes and repairs their changes"},
 	{"internal/front/cli.programFlags", 42, "the commands that take the flags of a program"},

@@ -1,8 +1,6 @@
 package changes
 
 import (
-	"bufio"
-	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -43,32 +41,14 @@ func writeList[T any](l overlay.Overlay, name string, list []T) error {
 		return err
 	}
 	defer f.Close()
-	w := bufio.NewWriter(f)
-	e := json.NewEncoder(w)
-	for _, one := range list {
-		if err := e.Encode(one); err != nil {
-			return err
-		}
-	}
-	return w.Flush()
+	return overlay.WriteLines(f, list)
 }
 
 // readList reads a list. If the file does not exist, the list is empty.
-func readList[T any](l overlay.Overlay, name string) (list []T, err error) {
-	f, err := os.Open(filepath.Join(l.Store, name))
+func readList[T any](l overlay.Overlay, name string) ([]T, error) {
+	list, err := overlay.ReadLines[T](filepath.Join(l.Store, name))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	for d := json.NewDecoder(bufio.NewReader(f)); d.More(); {
-		var one T
-		if err := d.Decode(&one); err != nil {
-			return nil, err
-		}
-		list = append(list, one)
-	}
-	return list, nil
+	return list, err
 }

@@ -107,7 +107,7 @@ func readTime(name string) (int64, error) {
 // ConflictError.
 func (o Overlay) PrepareApply(changes []PathChange, skipped []string) error {
 	if !CanUndo(o) {
-		if err := o.CheckApply(changes, skipped); err != nil {
+		if err := o.checkApply(changes, skipped); err != nil {
 			return err
 		}
 		if err := stage(o, changes, skipped); err != nil {
@@ -206,8 +206,8 @@ func (a *applier) removeMoves() error {
 	return removeStagingDir(a.Overlay)
 }
 
-// CheckApply returns the ConflictError that PrepareApply would return, or nil.
-func (o Overlay) CheckApply(changes []PathChange, skipped []string) error {
+// checkApply returns the ConflictError that PrepareApply would return, or nil.
+func (o Overlay) checkApply(changes []PathChange, skipped []string) error {
 	a, err := openApplier(o)
 	if err != nil {
 		return err
@@ -277,10 +277,7 @@ func (o Overlay) CheckUndo() error {
 			conflict.Paths = append(conflict.Paths, m.Path)
 		}
 	}
-	if len(conflict.Paths) > 0 {
-		return &conflict
-	}
-	return nil
+	return conflict.orNil()
 }
 
 // An applier makes and reverts the moves of an overlay. Its directories are open.
@@ -328,7 +325,7 @@ func (a *applier) planMoves(changes []PathChange, skipped []string) ([]move, err
 	if err != nil {
 		return nil, err
 	}
-	out := newPathSet(skipped)
+	out := pathSet(matchPaths(skipped))
 	for i, c := range changes { // before the directories that contain them are checked
 		if c.NewDir != "" && out.skips(c) {
 			if err := a.setAside(c.Path, i); err != nil {
@@ -402,13 +399,11 @@ func (a *applier) planMoves(changes []PathChange, skipped []string) ([]move, err
 // Applicable returns the changes that golem applies: those that are not special files and
 // not at or below the skipped paths.
 func Applicable(changes []PathChange, skipped []string) []PathChange {
-	return slices.DeleteFunc(slices.Clone(changes), newPathSet(skipped).skips)
+	return slices.DeleteFunc(slices.Clone(changes), pathSet(matchPaths(skipped)).skips)
 }
 
 // A pathSet reports whether a path is at or below one that Apply skips.
 type pathSet func(name string) bool
-
-func newPathSet(list []string) pathSet { return matchPaths(list) }
 
 // skips reports whether Apply skips a change: it is a special file, or at or below a path
 // of the set.
@@ -456,9 +451,12 @@ func (a *applier) cleanAttributes(c PathChange) error {
 	if err != nil && err != unix.EOPNOTSUPP {
 		return err
 	}
-	had := a.oldAttributes(c)
+	var had map[string]string
+	if c.OldKind == File || c.OldKind == Dir {
+		had = a.dir.attributes(c.Path)
+	}
 	for name := range strings.SplitSeq(string(names[:max(n, 0)]), "\x00") {
-		if !strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "system.posix_acl_") {
+		if !isOwnAttribute(name) {
 			continue
 		}
 		// Nobody was shown attributes and access control lists that the command added or
@@ -480,12 +478,15 @@ func (a *applier) cleanAttributes(c PathChange) error {
 	return unix.Fchmod(fd, c.Mode)
 }
 
-// oldAttributes returns the extended attributes of the real file or directory.
-func (a *applier) oldAttributes(c PathChange) map[string]string {
-	if c.OldKind != File && c.OldKind != Dir {
-		return nil
-	}
-	fd, err := a.dir.open(c.Path, unix.O_RDONLY|unix.O_NONBLOCK)
+// isOwnAttribute reports whether an extended attribute is one that users set, or an access
+// control list.
+func isOwnAttribute(name string) bool {
+	return strings.HasPrefix(name, "user.") || strings.HasPrefix(name, "system.posix_acl_")
+}
+
+// attributes returns the extended attributes of a file or directory, as far as they can be read.
+func (t *tree) attributes(name string) map[string]string {
+	fd, err := t.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return nil
 	}

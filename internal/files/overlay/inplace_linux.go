@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -79,7 +80,7 @@ func (x Transfer) Paths() ([]string, error) {
 }
 
 // Top returns the path of the new directory that a change is applied with, or its own.
-func (c PathChange) Top() string { return topPath(c) }
+func (c PathChange) Top() string { return cmp.Or(c.NewDir, c.Path) }
 
 // trees splits changes into trees: a change that is not in a new directory, and all
 // changes in it, which follow it.
@@ -179,7 +180,7 @@ func hasCleanAttributes(fd int) (clean, ok bool) {
 	clean = true
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(names[:n]), "\x00"), "\x00") {
 		switch {
-		case strings.HasPrefix(name, "user."), strings.HasPrefix(name, "system.posix_acl_"):
+		case isOwnAttribute(name):
 			clean = false
 		case name != "security.selinux": // each file has this one
 			return false, false
@@ -242,7 +243,7 @@ func (x Transfer) Take(changes []PathChange, skipped []string) error {
 	if len(conflict.Paths) > 0 {
 		return &conflict
 	}
-	if list.Trees, err = s.copySkipping(upper, list.Trees, groups, newPathSet(skipped)); err != nil {
+	if list.Trees, err = s.copySkipping(upper, list.Trees, groups, matchPaths(skipped)); err != nil {
 		return err
 	}
 	if err := list.write(x.To.Store); err != nil {
@@ -362,5 +363,5 @@ func inPlaceCleaner(o Overlay) (isClean func(c PathChange) bool, err error) {
 	for _, name := range list.Unclean {
 		unclean[name] = true
 	}
-	return func(c PathChange) bool { return taken[topPath(c)] && !unclean[c.Path] }, nil
+	return func(c PathChange) bool { return taken[c.Top()] && !unclean[c.Path] }, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -65,34 +66,40 @@ func writeMoves(store, name string, moves []move) error {
 		return err
 	}
 	defer f.Close()
-	w := bufio.NewWriter(f)
-	e := json.NewEncoder(w)
-	for _, m := range moves {
-		if err := e.Encode(m); err != nil {
-			return err
-		}
-	}
-	if err := errors.Join(w.Flush(), f.Sync()); err != nil {
+	if err := errors.Join(WriteLines(f, moves), f.Sync()); err != nil {
 		return err
 	}
 	// The list must reach the disk before the first move does.
 	return durable.Rename(store+"/"+name+".new", store+"/"+name)
 }
 
-func readMoves(store, name string) ([]move, error) {
-	f, err := os.Open(store + "/" + name)
+func readMoves(store, name string) ([]move, error) { return ReadLines[move](store + "/" + name) }
+
+// WriteLines writes each element of a list as a line of JSON.
+func WriteLines[T any](to io.Writer, list []T) error {
+	w := bufio.NewWriter(to)
+	e := json.NewEncoder(w)
+	for _, one := range list {
+		if err := e.Encode(one); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// ReadLines reads a file with a list that WriteLines wrote.
+func ReadLines[T any](name string) (list []T, err error) {
+	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	var list []move
-	d := json.NewDecoder(bufio.NewReader(f))
-	for d.More() {
-		var m move
-		if err := d.Decode(&m); err != nil {
+	for d := json.NewDecoder(bufio.NewReader(f)); d.More(); {
+		var one T
+		if err := d.Decode(&one); err != nil {
 			return nil, err
 		}
-		list = append(list, m)
+		list = append(list, one)
 	}
 	return list, nil
 }

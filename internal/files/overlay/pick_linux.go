@@ -3,7 +3,6 @@ package overlay
 import (
 	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -75,7 +74,7 @@ func pickChanges(o, to Overlay, picks []Pick, inPlace bool) ([]PathChange, error
 	var at []int // the indexes of copied
 	for i, c := range chosen {
 		c.Forced, c.Conflict = c.Conflict, false
-		if picked[i] = c.PathChange; !tops[topPath(c.PathChange)] {
+		if picked[i] = c.PathChange; !tops[c.Top()] {
 			copied, at = append(copied, c), append(at, i)
 		}
 	}
@@ -137,7 +136,7 @@ func findPicked(list []PathChange, picks []Pick, badNames []string) ([]pickedCha
 		}
 		c := list[i]
 		if c.Conflict && !p.Force {
-			conflict.Paths = append(conflict.Paths, topPath(c))
+			conflict.Paths = append(conflict.Paths, c.Top())
 		}
 		if p.ContentFile != "" {
 			if c.Kind != File && (c.Op != Delete || c.OldKind != File) {
@@ -156,7 +155,7 @@ func findPicked(list []PathChange, picks []Pick, badNames []string) ([]pickedCha
 				}
 			}
 		}
-		for above := name; above != topPath(c); {
+		for above := name; above != c.Top(); {
 			above = path.Dir(above)
 			if wanted[at[above]] {
 				break // and so are those above it
@@ -176,9 +175,6 @@ func findPicked(list []PathChange, picks []Pick, badNames []string) ([]pickedCha
 	}
 	return result, nil
 }
-
-// topPath is the path of the new directory that a change is applied with, or its own.
-func topPath(c PathChange) string { return cmp.Or(c.NewDir, c.Path) }
 
 // copyPicked copies one change to the upperdir of another overlay.
 func (s *openedStore) copyPicked(to *tree, c *pickedChange) error {
@@ -299,20 +295,9 @@ func chownLike(chown func(name string, uid, gid int) error, name string, st unix
 // copyAttributes copies the extended attributes and access control lists of the real
 // file. It skips those that it cannot set.
 func (s *openedStore) copyAttributes(out *os.File, name string) {
-	fd, err := s.lower.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
-	if err != nil {
-		return
-	}
-	defer unix.Close(fd)
-	var names [16 << 10]byte
-	n, _ := unix.Flistxattr(fd, names[:])
-	for name := range strings.SplitSeq(string(names[:max(n, 0)]), "\x00") {
-		if !strings.HasPrefix(name, "user.") && !strings.HasPrefix(name, "system.posix_acl_") {
-			continue
-		}
-		var value [64 << 10]byte
-		if n, err := unix.Fgetxattr(fd, name, value[:]); err == nil {
-			unix.Fsetxattr(int(out.Fd()), name, value[:n], 0)
+	for name, value := range s.lower.attributes(name) {
+		if isOwnAttribute(name) {
+			unix.Fsetxattr(int(out.Fd()), name, []byte(value), 0)
 		}
 	}
 }
@@ -347,15 +332,11 @@ type pickList struct {
 
 func readPicks(store string) (*pickList, error) {
 	p := &pickList{store + "/" + picksName, map[string]pickRecord{}}
-	data, err := os.ReadFile(p.file)
+	list, err := ReadLines[pickRecord](p.file)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", picksName, err)
 	}
-	for line := range bytes.Lines(data) {
-		var l pickRecord
-		if err := json.Unmarshal(line, &l); err != nil {
-			return nil, fmt.Errorf("%s: %w", picksName, err)
-		}
+	for _, l := range list {
 		p.all[l.Path] = l
 	}
 	return p, nil
@@ -373,12 +354,13 @@ func (p *pickList) remove(which func(name string) bool) error {
 
 // save writes the file.
 func (p *pickList) save() error {
-	var buf bytes.Buffer
-	e := json.NewEncoder(&buf)
+	var list []pickRecord
 	for _, name := range slices.Sorted(maps.Keys(p.all)) {
-		if err := e.Encode(p.all[name]); err != nil {
-			return err
-		}
+		list = append(list, p.all[name])
+	}
+	var buf bytes.Buffer
+	if err := WriteLines(&buf, list); err != nil {
+		return err
 	}
 	return durable.WriteAlone(p.file, buf.Bytes(), 0o600)
 }

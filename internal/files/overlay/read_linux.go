@@ -16,11 +16,8 @@ func ReadFile(dir, name string, most int64) ([]byte, error) {
 
 // OpenFile opens a regular file below a directory for reading, without following
 // symlinks.
-func OpenFile(dir, name string) (*os.File, error) { return Overlay{Dir: dir}.OpenReal(name) }
-
-// OpenReal is OpenFile for the real directory.
-func (o Overlay) OpenReal(name string) (*os.File, error) {
-	t, err := openDir(o)
+func OpenFile(dir, name string) (*os.File, error) {
+	t, err := openTree(dir)
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func stage(o Overlay, changes []PathChange, skipped []string) error {
 		return err
 	}
 	defer root.Close()
-	out := newPathSet(skipped)
+	out := pathSet(matchPaths(skipped))
 	for _, c := range changes {
 		if !c.hasNewFile() || out.skips(c) {
 			continue
