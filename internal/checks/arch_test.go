@@ -219,7 +219,7 @@ type exception struct {
 var broad = []exception{
 	{"sandbox.Sandbox", 89, "the public API: one method for each file operation"},
 	{"internal/files/overlay.Overlay", 58, "lists, applies, undoes and repairs changes"},
-	{"internal/work/session.Sessions", 47, "finds sessions, and reviews, undoes and repairs their changes"},
+	{"internal/work/session.Sessions", 45, "finds sessions, and reviews, undoes and repairs their changes"},
 	{"internal/files/changes.Overlays", 41, "the overlays of a session: applies, undoes and repairs their changes"},
 	{"internal/front/cli.programFlags", 42, "the commands that take the flags of a program"},
 	{"internal/work/run.conversation", 41, "the loop of one worker: model, calls, summary"},

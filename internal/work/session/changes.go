@@ -3,15 +3,13 @@ package session
 import (
 	"fmt"
 	"path"
-	"strings"
+	"slices"
 
 	"github.com/golem-forge/golem/internal/decide/approval"
-	"github.com/golem-forge/golem/internal/decide/explain"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/files/patch"
-	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/work/toolset/settle"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -81,35 +79,22 @@ func (r *reading) take(size int64) bool {
 // it. With diffs it adds the diffs. unfit is not "" if there are names that no sandbox
 // allows.
 func (s Sessions) Changes(one *Session, names []string, diffs bool) (list []FileChange, unfit string, err error) {
-	k, err := s.Open(one)
+	l, err := s.ListChanges(one)
 	if err != nil {
 		return nil, "", err
 	}
-	defer k.Close()
-	return storeOf(s, one).changes(k, names, diffs)
-}
-
-func (s Sessions) changes(k *changes.Overlays, names []string, diffs bool) (list []FileChange, unfit string, err error) {
-	files, err := s.Project.Sandbox(explain.ProbeMount)
+	defer l.Close()
+	files, err := l.resolve(names)
 	if err != nil {
 		return nil, "", err
-	}
-	for i := range names {
-		if names[i], err = files.Canonical(names[i]); err != nil {
-			return nil, "", err
-		}
-	}
-	standing, unfit, err := k.Changes()
-	if err != nil {
-		return nil, "", jail.CommandError(err)
 	}
 	list = []FileChange{}
 	at := make(map[string]int) // indexes of the new directories
-	texts := changes.OpenTexts(k)
+	texts := changes.OpenTexts(l.overlays)
 	defer texts.Close()
-	ofGit, protectedBy := repositoriesAmong(files, standing), approval.Protection(files, texts.Open)
+	ofGit, protectedBy := repositoriesAmong(files, l.changes), approval.Protection(files, texts.Open)
 	left, lost := newReading(), newLosses(texts)
-	for _, c := range standing {
+	for _, c := range l.changes {
 		if len(names) > 0 && !anyWithin(names, c.Name()) {
 			continue
 		}
@@ -133,16 +118,11 @@ func (s Sessions) changes(k *changes.Overlays, names []string, diffs bool) (list
 			at[c.Name()] = len(list)
 		}
 		d, _ := changedOf(texts, c, protectedBy(c), diffs || left.reads(c), diffs)
-		if isDirectoryGone(c) {
-			lost.add(c, &d)
-			if pattern := lost.protected(c, files); d.Protected == "" && pattern != "" {
-				d.Protected, d.Inside = pattern, true
-			}
-		}
+		lost.add(c, &d, files)
 		d.Git = ofGit(c.Name())
 		list = append(list, d)
 	}
-	return list, unfit, nil
+	return list, l.unfit, nil
 }
 
 // repositoriesAmong reports of changed names whether git takes a directory above them for a
@@ -211,10 +191,5 @@ func changedOf(from *changes.Texts, c changes.Change, protected string, read, di
 
 // anyWithin reports whether a name is at or below one of others.
 func anyWithin(names []string, name string) bool {
-	for _, n := range names {
-		if n == "/" || name == n || strings.HasPrefix(name, n+"/") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(names, func(n string) bool { return settle.Within(n, name) })
 }

@@ -55,15 +55,12 @@ type repositoryChange struct {
 
 // Imports implements settle.Committer.
 func (c *Commits) Imports(ctx context.Context) (list []settle.RepositoryImport, skipped []string, err error) {
-	k, err := c.store.Open(c.session)
+	l, err := c.store.ListChanges(c.session)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer k.Close()
-	found, err := c.store.repositories(k)
-	if err != nil {
-		return nil, nil, err
-	}
+	defer l.Close()
+	found := l.repositories()
 	linked, release, err := c.linked()
 	defer release()
 	if err != nil {
@@ -110,24 +107,20 @@ func (c *Commits) Imports(ctx context.Context) (list []settle.RepositoryImport, 
 }
 
 // repositories returns the git directories in mounts that a session has changed.
-func (s Sessions) repositories(k *changes.Overlays) (list []*repositoryChange, err error) {
-	standing, _, err := k.Changes()
-	if err != nil {
-		return nil, jail.CommandError(err)
-	}
+func (l *ChangeList) repositories() (list []*repositoryChange) {
 	byWork := make(map[string]*repositoryChange)
-	for _, c := range standing {
+	for _, c := range l.changes {
 		dir, name, ok := strings.Cut("/"+c.Path, "/.git/")
 		if !ok || c.Kind != overlay.File || c.Op == overlay.Delete {
 			continue
 		}
-		work := filepath.Join(s.sourceOf(c.Target), filepath.FromSlash(dir))
+		work := filepath.Join(l.store.sourceOf(c.Target), filepath.FromSlash(dir))
 		r := byWork[work]
 		if r == nil {
 			files := make(map[string]changes.Change)
 			r = &repositoryChange{name: path.Join(c.Target, dir), work: work}
 			r.files.Read = func(name string, most int64) ([]byte, error) {
-				if _, own := k.Texts(files[name], most); own != nil {
+				if _, own := l.overlays.Texts(files[name], most); own != nil {
 					return own, nil
 				}
 				return nil, fs.ErrInvalid
@@ -138,7 +131,7 @@ func (s Sessions) repositories(k *changes.Overlays) (list []*repositoryChange, e
 		r.add(name, c)
 		r.files.Names = append(r.files.Names, name)
 	}
-	return list, nil
+	return list
 }
 
 // sourceOf returns the directory of the host that is mounted at a target.
@@ -248,16 +241,12 @@ func (s Sessions) MayHaveCommits(one *Session) (bool, error) {
 	if one.HasCommits() {
 		return true, nil
 	}
-	k, err := s.Open(one)
+	l, err := s.ListChanges(one)
 	if err != nil {
 		return false, err
 	}
-	defer k.Close()
-	list, err := storeOf(s, one).repositories(k)
-	if err != nil {
-		return false, err
-	}
-	for _, r := range list {
+	defer l.Close()
+	for _, r := range l.repositories() {
 		for _, name := range r.files.Names {
 			if name == "HEAD" || name == "packed-refs" || strings.HasPrefix(name, "refs/heads/") {
 				return true, nil

@@ -76,8 +76,15 @@ func (l *losses) compare(c changes.Change, f changes.OldFile, d *FileChange, t *
 	return was
 }
 
-// add adds to the change of a directory that is gone how many files and lines are lost.
-func (l *losses) add(c changes.Change, d *FileChange) {
+// add adds to the change of a directory that is gone how many files and lines are lost, and
+// whether a file in it is protected. It adds nothing to other changes.
+func (l *losses) add(c changes.Change, d *FileChange, files *sandbox.Sandbox) {
+	if !isDirectoryGone(c) {
+		return
+	}
+	if pattern := l.protected(c, files); d.Protected == "" && pattern != "" {
+		d.Protected, d.Inside = pattern, true
+	}
 	list := l.List(c)
 	if l.Left <= 0 {
 		d.Unread = true

@@ -11,6 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // A Review lists the changes of a session file by file, for a person who decides what to
@@ -87,6 +88,17 @@ func newChangeList(s Sessions, k *changes.Overlays, one *Session) (*ChangeList, 
 	return &ChangeList{storeOf(s, one), one, k, list, unfit}, nil
 }
 
+// resolve returns the files of the program, and replaces paths by their names for them.
+func (l *ChangeList) resolve(paths []string) (*sandbox.Sandbox, error) {
+	files, err := l.store.Project.Sandbox(explain.ProbeMount)
+	for i := range paths {
+		if err == nil {
+			paths[i], err = files.Canonical(paths[i])
+		}
+	}
+	return files, err
+}
+
 // Close closes the files.
 func (l *ChangeList) Close() { l.overlays.Close() }
 
@@ -104,15 +116,10 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 	if len(names) == 0 && len(standing) == 0 {
 		return r, nil
 	}
-	files, err := l.store.Project.Sandbox(explain.ProbeMount)
+	names = slices.Clone(names)
+	files, err := l.resolve(names)
 	if err != nil {
 		return nil, err
-	}
-	names = slices.Clone(names)
-	for i := range names {
-		if names[i], err = files.Canonical(names[i]); err != nil {
-			return nil, err
-		}
 	}
 	texts := changes.OpenTexts(l.overlays)
 	defer texts.Close()
@@ -164,12 +171,7 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 		if isMoved && read && c.Kind == overlay.File {
 			was = lost.compare(c, file, &d, &t, diffs)
 		}
-		if isDirectoryGone(c) {
-			lost.add(c, &d)
-			if pattern := lost.protected(c, files); d.Protected == "" && pattern != "" {
-				d.Protected, d.Inside = pattern, true
-			}
-		}
+		lost.add(c, &d, files)
 		if read && c.Op == overlay.Mode && c.Kind == overlay.File && c.Mode&^c.OldMode&0o111 != 0 {
 			_, own, _ := texts.Content(c, maxRead)
 			t.own = approval.ScriptLine(own)
@@ -268,24 +270,17 @@ func (t Total) String() string {
 
 // HasChanges reports whether a session has changed something outside git repositories.
 func (s Sessions) HasChanges(one *Session) (bool, error) {
-	k, err := s.Open(one)
+	l, err := s.ListChanges(one)
 	if err != nil {
 		return false, err
 	}
-	defer k.Close()
-	files, err := storeOf(s, one).Project.Sandbox(explain.ProbeMount)
-	if err != nil {
-		return false, err
+	defer l.Close()
+	files, err := l.resolve(nil)
+	if err != nil || l.unfit != "" || len(l.overlays.OtherTargets()) > 0 {
+		return err == nil, err
 	}
-	standing, unfit, err := k.Changes()
-	if err != nil {
-		return false, jail.CommandError(err)
-	}
-	if unfit != "" || len(k.OtherTargets()) > 0 {
-		return true, nil
-	}
-	ofGit, protectedBy := repositoriesAmong(files, standing), files.Protection()
-	return slices.ContainsFunc(standing, func(c changes.Change) bool {
+	ofGit, protectedBy := repositoriesAmong(files, l.changes), files.Protection()
+	return slices.ContainsFunc(l.changes, func(c changes.Change) bool {
 		return protectedBy(c.Name()) != ".git" && !ofGit(c.Name())
 	}), nil
 }

@@ -177,7 +177,7 @@ func (a application) picks(list []changes.Change, names map[string]string) ([]ch
 		name := c.Name()
 		wanted := len(a.Paths) == 0 && len(parts) == 0 && len(a.Parts) == 0
 		for _, p := range a.Paths {
-			if within(p, name) {
+			if Within(p, name) {
 				wanted, found[p] = true, true
 			}
 		}
@@ -356,7 +356,7 @@ func excerptConflicts(text string) string {
 	return strings.TrimSuffix(strings.Join(lines, ""), "\n")
 }
 
-// within reports whether a name is at or below another.
-func within(above, name string) bool {
+// Within reports whether a name is at or below another.
+func Within(above, name string) bool {
 	return above == "/" || name == above || strings.HasPrefix(name, path.Clean(above)+"/")
 }

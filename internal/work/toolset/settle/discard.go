@@ -76,7 +76,7 @@ func discardTool(k Keeper) tool.Tool {
 // checkFound returns an error if the session has no change at a path.
 func (a DiscardArgs) checkFound(list []changes.Change) error {
 	for _, given := range a.Paths {
-		if given != "/" && !slices.ContainsFunc(list, func(c changes.Change) bool { return within(given, c.Name()) }) {
+		if given != "/" && !slices.ContainsFunc(list, func(c changes.Change) bool { return Within(given, c.Name()) }) {
 			return &sandbox.Error{Op: "discard_changes", Path: given, Code: sandbox.ErrNotFound, Hint: "the session has not changed it; golem diff --stat lists its changes"}
 		}
 	}

@@ -103,7 +103,7 @@ func TestC10Within(t *testing.T) {
 		{"/", "/a", true}, {"/a", "/a", true}, {"/a", "/a/b", true},
 		{"/a", "/ab", false}, {"/a/b", "/a", false}, {"/a", "/b/a", false},
 	} {
-		if got := within(test.above, test.name); got != test.want {
+		if got := Within(test.above, test.name); got != test.want {
 			t.Errorf("%s in %s: got %v", test.name, test.above, got)
 		}
 	}

@@ -240,7 +240,7 @@ func effectsOf(plan undo.Plan) []policy.Effect {
 	add := func(verb policy.Verb, list []undo.Entry) {
 		names := undo.Names(list)
 		for _, name := range undo.Topmost(names) {
-			tree := slices.ContainsFunc(names, func(other string) bool { return other != name && within(name, other) })
+			tree := slices.ContainsFunc(names, func(other string) bool { return other != name && Within(name, other) })
 			effects = append(effects, policy.Effect{Verb: verb, Target: name, Tree: tree})
 		}
 	}
