@@ -64,14 +64,11 @@ func (f File) Write(w io.Writer) error {
 		writeLiteral(&b, f.New)
 		writeLiteral(&b, f.Old)
 	case len(f.Old)+len(f.New) > 0:
-		fmt.Fprintf(&b, "--- %s\n+++ %s\n", label(from), label(to))
-		for i, h := range Hunks(string(f.Old), string(f.New)) {
-			text := h.String()
-			if f.Numbered {
-				text = strings.Replace(text, " @@\n", fmt.Sprintf(" @@ hunk %d\n", i+1), 1)
-			}
-			b.WriteString(text)
+		diff := Unified(label(from), label(to), string(f.Old), string(f.New))
+		if f.Numbered {
+			diff = Number(diff)
 		}
+		b.WriteString(diff)
 	}
 	_, err := w.Write(b.Bytes())
 	return err
