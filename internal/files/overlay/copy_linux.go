@@ -426,12 +426,7 @@ func (c *copier) setOwnerAndMode(name string, st unix.Stat_t) error {
 		return err
 	}
 	defer unix.Close(fd)
-	return errors.Join(fchownLike(fd, st), unix.Fchmod(fd, permissions(st)))
-}
-
-// fchownLike is chownLike for an open file.
-func fchownLike(fd int, st unix.Stat_t) error {
-	return chownLike(func(_ string, uid, gid int) error { return unix.Fchown(fd, uid, gid) }, "", st)
+	return errors.Join(chownLike(fd, "", st), unix.Fchmod(fd, permissions(st)))
 }
 
 // copyLink copies a symlink as it is.
@@ -445,9 +440,7 @@ func (c *copier) copyLink(v *version, st unix.Stat_t) error {
 		if err := unix.Symlinkat(to, dir, base); err != nil {
 			return err
 		}
-		return chownLike(func(_ string, uid, gid int) error {
-			return unix.Fchownat(dir, base, uid, gid, unix.AT_SYMLINK_NOFOLLOW)
-		}, "", st)
+		return chownLike(dir, base, st)
 	})
 	if err != nil {
 		return err
@@ -514,7 +507,7 @@ func (c *copier) copyOnce(v *version, take bool) (bool, error) {
 		v.Unknown = true
 	}
 	times := []unix.Timespec{before.Atim, before.Mtim}
-	err = errors.Join(fchownLike(to, before), unix.Fchmod(to, permissions(before)), c.to.withParent(v.Path, func(dir int, base string) error {
+	err = errors.Join(chownLike(to, "", before), unix.Fchmod(to, permissions(before)), c.to.withParent(v.Path, func(dir int, base string) error {
 		return unix.UtimesNanoAt(dir, base, times, unix.AT_SYMLINK_NOFOLLOW)
 	}), unix.Fstat(to, &made))
 	if err != nil {

@@ -78,6 +78,28 @@ func (c *copyFixture) apply() (undo func()) {
 	}
 }
 
+// TestCopyKeepsOwners checks that what is copied, and what is picked from the copy, belongs to
+// the owner of the original.
+func TestCopyKeepsOwners(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can give files away")
+	}
+	t.Parallel()
+	const owner = 65534
+	c := newCopy(t, "mkdir dir; echo 1 >dir/file; ln -s file dir/link; chown -hR 65534 dir")
+	run(t, c.SessionDir(), "cp -a dir new")
+	defer c.apply()()
+	for _, name := range []string{c.SessionDir() + "/dir", c.Dir + "/new"} {
+		for _, name := range []string{name, name + "/file", name + "/link"} {
+			var st unix.Stat_t
+			must(t, unix.Lstat(name, &st))
+			if st.Uid != owner {
+				t.Errorf("%s belongs to %d, want %d", name, st.Uid, owner)
+			}
+		}
+	}
+}
+
 // TestCopy checks that a copy equals the directory, except for skipped paths, which
 // InitCopy reports.
 func TestCopy(t *testing.T) {

@@ -209,9 +209,7 @@ func (s *openedStore) copyNode(dir int, base string, c *pickedChange) (err error
 	if err != nil {
 		return err
 	}
-	return chownLike(func(_ string, uid, gid int) error {
-		return unix.Fchownat(dir, base, uid, gid, unix.AT_SYMLINK_NOFOLLOW)
-	}, "", st)
+	return chownLike(dir, base, st)
 }
 
 // copyContent copies a file.
@@ -239,7 +237,7 @@ func (s *openedStore) copyContent(dir int, base string, c *pickedChange) error {
 		s.copyAttributes(out, c.Path)
 	}
 	if made.Uid != st.Uid || made.Gid != st.Gid {
-		if err := fchownLike(fd, st); err != nil {
+		if err := chownLike(fd, "", st); err != nil {
 			return err
 		}
 	}
@@ -284,12 +282,14 @@ func (s *openedStore) openContent(c *pickedChange) (*os.File, unix.Stat_t, error
 	return in, st, nil
 }
 
-// chownLike gives a copy the owner of the original, if the process may do that.
-func chownLike(chown func(name string, uid, gid int) error, name string, st unix.Stat_t) error {
-	if err := chown(name, int(st.Uid), int(st.Gid)); err != nil && !errors.Is(err, unix.EPERM) && !errors.Is(err, unix.EINVAL) {
-		return err
+// chownLike gives a copy in an open directory the owner of the original, if the process may do
+// that. Without a name, the copy is what is open.
+func chownLike(fd int, name string, st unix.Stat_t) error {
+	err := unix.Fchownat(fd, name, int(st.Uid), int(st.Gid), unix.AT_SYMLINK_NOFOLLOW|unix.AT_EMPTY_PATH)
+	if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EINVAL) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // copyAttributes copies the extended attributes and access control lists of the real
