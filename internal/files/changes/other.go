@@ -62,6 +62,8 @@ func (*Transaction) Content(Change, int64) (old, new []byte, err error) {
 	return nil, nil, errNoOverlays
 }
 
+func (*Transaction) oldFiles(*Change, *int) []OldFile { return nil }
+
 // Walk returns an error.
 func (*Transaction) Walk(Change, func(string, fs.DirEntry) bool) error { return errNoOverlays }
 

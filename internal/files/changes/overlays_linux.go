@@ -245,7 +245,7 @@ func (o *Overlays) Texts(c Change, most int64) (real, own []byte) {
 
 // OpenTexts returns a reader of many changed files. The files come fastest in the order of
 // their names.
-func OpenTexts(o *Overlays) *Texts { return &Texts{o, make(readers)} }
+func OpenTexts(o *Overlays) *Texts { return &Texts{o: o} }
 
 // Texts reads the contents of changed files.
 type Texts struct {
@@ -283,24 +283,11 @@ func (t *Texts) Open(c Change) (*os.File, error) {
 	return nil, fs.ErrNotExist
 }
 
-// oldFiles lists the files and symlinks of the user's directory at the path of a change that
-// deletes or replaces it. It counts left down for each name, with those of directories, and
-// stops at 0.
-func (t *Texts) oldFiles(c *Change, left *int) (list []OldFile) {
-	i := slices.Index(t.o.targets, c.Target)
-	if i < 0 {
-		return nil
+func (t *Texts) oldFiles(c *Change, left *int) []OldFile {
+	if i := slices.Index(t.o.targets, c.Target); i >= 0 {
+		return t.readers.oldFiles(t.o.layers[i].Dir, c, left)
 	}
-	if r, err := t.readers.open(t.o.layers[i].Dir); err == nil {
-		r.Walk(c.Path, func(s overlay.State) bool {
-			if s.Kind != overlay.Dir {
-				list = append(list, OldFile{relative(c.Path, s.Path), s.Kind, s.Mode, s.Size, c})
-			}
-			*left--
-			return *left > 0
-		})
-	}
-	return list
+	return nil
 }
 
 func (t *Texts) readFile(dir, name string, most int64) ([]byte, error) {

@@ -94,22 +94,6 @@ func ListNames(names []string) string {
 	return strings.Join(shown, ", ")
 }
 
-// oldFiles lists files as Texts.oldFiles does.
-func (t *Transaction) oldFiles(c *Change, left *int) (list []OldFile) {
-	t.Walk(*c, func(name string, d fs.DirEntry) bool {
-		if info, err := d.Info(); err == nil && !d.IsDir() {
-			f := OldFile{relative(c.Name(), name), overlay.Special, uint32(info.Mode().Perm()), info.Size(), c}
-			if info.Mode().IsRegular() {
-				f.Kind = overlay.File
-			}
-			list = append(list, f)
-		}
-		*left--
-		return *left > 0
-	})
-	return list
-}
-
 // A Result is the result of a command, with its changes.
 type Result struct {
 	jail.Result

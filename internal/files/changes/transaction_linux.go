@@ -151,31 +151,54 @@ func (t *Transaction) reader(c Change) (*overlay.Reader, error) {
 	if c.layer < len(t.inPlace) && t.inPlace[c.layer][c.Top()] {
 		dir = t.record.of[c.layer].UpperDir()
 	}
-	if t.readers == nil {
-		t.readers = make(readers)
-	}
 	return t.readers.open(dir)
 }
 
-// readers are open directories, by their paths.
-type readers map[string]*overlay.Reader
-
-// open returns the reader of a directory.
-func (r readers) open(dir string) (one *overlay.Reader, err error) {
-	if r[dir] == nil {
-		if one, err = overlay.OpenReader(dir); err != nil {
-			return nil, err
-		}
-		r[dir] = one
-	}
-	return r[dir], nil
+func (t *Transaction) oldFiles(c *Change, left *int) []OldFile {
+	return t.readers.oldFiles(t.record.layers[c.layer].Dir, c, left)
 }
 
-func (r readers) close() {
-	for _, one := range r {
+// readers are open directories, by their paths.
+type readers struct{ all map[string]*overlay.Reader }
+
+// open returns the reader of a directory.
+func (r *readers) open(dir string) (one *overlay.Reader, err error) {
+	if one = r.all[dir]; one != nil {
+		return one, nil
+	}
+	if one, err = overlay.OpenReader(dir); err != nil {
+		return nil, err
+	}
+	if r.all == nil {
+		r.all = make(map[string]*overlay.Reader)
+	}
+	r.all[dir] = one
+	return one, nil
+}
+
+// oldFiles lists the files and symlinks of the user's directory dir at the path of a change that
+// deletes or replaces it. It counts left down for each name, with those of directories, and
+// stops at 0.
+func (r *readers) oldFiles(dir string, c *Change, left *int) (list []OldFile) {
+	one, err := r.open(dir)
+	if err != nil {
+		return nil
+	}
+	one.Walk(c.Path, func(s overlay.State) bool {
+		if s.Kind != overlay.Dir {
+			list = append(list, OldFile{relative(c.Path, s.Path), s.Kind, s.Mode, s.Size, c})
+		}
+		*left--
+		return *left > 0
+	})
+	return list
+}
+
+func (r *readers) close() {
+	for _, one := range r.all {
 		one.Close()
 	}
-	clear(r)
+	r.all = nil
 }
 
 // Walk calls visit for every name in a deleted or replaced directory, until visit returns

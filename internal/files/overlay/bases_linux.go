@@ -171,7 +171,7 @@ func (b *baseSet) flush() error {
 		}
 	}
 	b.lines += len(list)
-	return writeLines(f, list)
+	return writeVersions(f, list)
 }
 
 // save writes all pending changes of the set.
@@ -209,7 +209,7 @@ func (b *baseSet) rewrite() error {
 		list = append(list, v)
 		texts[strconv.Itoa(v.Content)] = true
 	}
-	if err := errors.Join(writeLines(f, list), f.Sync()); err != nil {
+	if err := errors.Join(writeVersions(f, list), f.Sync()); err != nil {
 		return err // the old file stays
 	}
 	if err := durable.Rename(name+".new", name); err != nil {
@@ -232,8 +232,8 @@ func (b *baseSet) rewrite() error {
 	return nil
 }
 
-// writeLines writes a line for each version.
-func writeLines(w io.Writer, list []*version) error {
+// writeVersions writes a line for each version.
+func writeVersions(w io.Writer, list []*version) error {
 	var buf bytes.Buffer
 	e := json.NewEncoder(&buf)
 	for _, v := range list {
