@@ -3,6 +3,7 @@ package desk
 import (
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -71,7 +72,7 @@ func (a *actions) remove(id string) {
 
 // act makes a call through the gate. If it needs approval, golem shows the request;
 // otherwise it shows the session with what was done.
-func (s *server) act(w http.ResponseWriter, r *http.Request, a action) {
+func (s *server) act(w http.ResponseWriter, r *http.Request, a action) error {
 	p, err := s.openFor(a)
 	if err == nil {
 		err = p.CheckTrust()
@@ -81,8 +82,7 @@ func (s *server) act(w http.ResponseWriter, r *http.Request, a action) {
 		gate, err = p.OpenWorker(program.WorkerOptions{Secrets: s.secrets, Session: a.session, SingleCall: true, Tools: []string{a.call.Tool}})
 	}
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	result := gate.Do(r.Context(), policy.User, a.call)
 	late := gate.Close()
@@ -94,18 +94,17 @@ func (s *server) act(w http.ResponseWriter, r *http.Request, a action) {
 		if a.approved {
 			changed = "?changed"
 		}
-		http.Redirect(w, r, s.guard.prefix+"call/"+a.program+"/"+result.Pending.ID+changed, http.StatusSeeOther)
+		return s.guard.redirect(w, r, "call/"+a.program+"/"+result.Pending.ID+changed)
 	case result.Err != nil:
-		s.fail(w, result.Err)
+		return result.Err
 	case late != nil:
-		s.fail(w, late)
-	default:
-		text := strings.Join(append([]string{result.Words()}, result.Notes...), "; ")
-		if a.call.Tool == "apply_changes" {
-			text += "; " + visible.UndoNote(result.Final)
-		}
-		http.Redirect(w, r, s.guard.prefix+a.back()+"?done="+s.actions.addNote(visible.Line(text, maxNote)), http.StatusSeeOther)
+		return late
 	}
+	text := strings.Join(append([]string{result.Words()}, result.Notes...), "; ")
+	if a.call.Tool == "apply_changes" {
+		text += "; " + visible.UndoNote(result.Final)
+	}
+	return s.guard.redirect(w, r, a.back()+"?done="+s.actions.addNote(visible.Line(text, maxNote)))
 }
 
 // openFor opens the program of an action.
@@ -126,21 +125,15 @@ func (a action) back() string {
 }
 
 // decideSession does what the user wants with a session.
-func (s *server) decideSession(w http.ResponseWriter, r *http.Request) {
+func (s *server) decideSession(w http.ResponseWriter, r *http.Request) error {
 	key, id := r.PathValue("program"), r.PathValue("id")
-	if err := readForm(r, "decide", id); err != nil {
-		s.fail(w, err)
-		return
-	}
-	p, err := s.pages.use(r.PostForm.Get("nonce"), key, sessionPage(id))
+	p, err := s.pages.useForm(r, "decide", key, sessionPage(id))
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	one, err := inbox.OpenSession(s.options, key, id)
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	a := action{program: key, session: id}
 	what := r.PostForm.Get("action")
@@ -148,27 +141,21 @@ func (s *server) decideSession(w http.ResponseWriter, r *http.Request) {
 	case "apply":
 		picks, err := p.picks(r.PostForm["pick"])
 		if err != nil {
-			s.fail(w, err)
-			return
+			return err
 		}
 		if len(picks) == 0 {
-			s.renderSession(w, r, http.StatusUnprocessableEntity, sessionView{Nothing: true})
-			return
+			return s.renderSession(w, r, http.StatusUnprocessableEntity, sessionView{Nothing: true})
 		}
 		parts, shown, changed, err := p.parts(one, picks, strings.Split(r.PostForm.Get("seen"), ","))
 		if err != nil {
-			s.fail(w, err)
-			return
+			return err
 		}
 		if len(changed) > 0 {
-			s.renderSession(w, r, http.StatusConflict, sessionView{Changed: changed})
-			return
+			return s.renderSession(w, r, http.StatusConflict, sessionView{Changed: changed})
 		}
 		a.shown = shown
-		a.call, err = tool.NewCall(settle.ApplyArgs{Parts: parts})
-		if err != nil {
-			s.fail(w, err)
-			return
+		if a.call, err = tool.NewCall(settle.ApplyArgs{Parts: parts}); err != nil {
+			return err
 		}
 	case "discard":
 		var names []string
@@ -181,10 +168,9 @@ func (s *server) decideSession(w http.ResponseWriter, r *http.Request) {
 		err = &sandbox.Error{Op: "decide", Path: id, Code: sandbox.ErrInvalid, Hint: "the action is apply, discard or commits"}
 	}
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
-	s.act(w, r, a)
+	return s.act(w, r, a)
 }
 
 // A pick is what the user chose of a file.
@@ -246,7 +232,7 @@ func (p *page) parts(one inbox.ProgramSession, picks map[int]pick, seen []string
 		return nil, nil, nil, err
 	}
 	var list []*choice.Item
-	for _, i := range sortedKeys(picks) {
+	for _, i := range slices.Sorted(maps.Keys(picks)) {
 		f, ok := found[p.files[i]]
 		digest, sent := p.digests[i]
 		if !ok || sent && digest != f.Digest() {
@@ -279,14 +265,6 @@ func (p *page) parts(one inbox.ProgramSession, picks map[int]pick, seen []string
 	}
 	parts, shown, err = choice.Parts(list)
 	return parts, shown, nil, err
-}
-
-func sortedKeys(m map[int]pick) (keys []int) {
-	for i := range m {
-		keys = append(keys, i)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // maxNotes is how many notes about what was done the desk keeps.

@@ -56,6 +56,22 @@ type fileView struct {
 	Name  string // of the file, for its colours
 }
 
+// A room counts what a page shows open.
+type room struct {
+	all        bool // there is no limit
+	rows, size int
+}
+
+// take opens a file if the page has room for it, and reports whether it has.
+func (o *room) take(f *fileView) bool {
+	o.rows += len(f.Rows)
+	for _, row := range f.Rows {
+		o.size += len(row.Text)
+	}
+	f.Open = o.all || o.rows <= maxRowsOpen && o.size <= maxBytesOpen || len(f.Rows) == 0
+	return f.Open
+}
+
 // A waitingCall is a call that waits for the user, here or at the hub.
 type waitingCall struct {
 	at, program, id string // its page
@@ -86,16 +102,15 @@ func (s *server) readLocalCall(key, id string) (waitingCall, error) {
 }
 
 // showCall shows a call that waits, with as much of its content as a page can hold.
-func (s *server) showCall(w http.ResponseWriter, r *http.Request) {
+func (s *server) showCall(w http.ResponseWriter, r *http.Request) error {
 	call, err := s.readCall(r)
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
-	s.renderCall(w, http.StatusOK, call, callView{All: r.URL.Query().Has("all"), Changed: r.URL.Query().Has("changed")})
+	return s.renderCall(w, http.StatusOK, call, callView{All: r.URL.Query().Has("all"), Changed: r.URL.Query().Has("changed")})
 }
 
-func (s *server) renderCall(w http.ResponseWriter, status int, call waitingCall, how callView) {
+func (s *server) renderCall(w http.ResponseWriter, status int, call waitingCall, how callView) error {
 	v := newCallView(call.request, how.All)
 	v.At, v.Program, v.ID, v.Job, v.Blocked, v.Directory, v.Changed, v.Missing, v.Confirmed = s.guard.prefix+call.at, call.program, call.id, call.job, call.blocked, call.place, how.Changed, how.Missing, how.Confirmed
 	one := &page{program: call.at, id: call.id, digest: call.request.Digest, version: call.version, call: call.request.CallDigest, session: call.session, sent: v.sent(call.request)}
@@ -108,7 +123,7 @@ func (s *server) renderCall(w http.ResponseWriter, status int, call waitingCall,
 	}
 	s.pages.add(one)
 	v.Nonce = one.nonce
-	s.render(w, status, "call", view{Title: "Decide about a call", Data: v})
+	return s.render(w, status, "call", view{Title: "Decide about a call", Data: v})
 }
 
 // newCallView returns a call as a page shows it. With all, every file is open.
@@ -137,14 +152,9 @@ func newCallView(r tool.Request, all bool) callView {
 			v.Notes = append(v.Notes, row)
 		}
 	}
-	rows, size := 0, 0
+	opened := room{all: all}
 	for i := range v.Files {
-		f := &v.Files[i]
-		rows += len(f.Rows)
-		for _, row := range f.Rows {
-			size += len(row.Text)
-		}
-		if f.Open = all || rows <= maxRowsOpen && size <= maxBytesOpen || len(f.Rows) == 0; !f.Open {
+		if !opened.take(&v.Files[i]) {
 			v.Unsent = append(v.Unsent, visible.Name(r.Changes[i].Path))
 		}
 	}
@@ -185,63 +195,52 @@ func (v callView) sent(r tool.Request) map[string]bool {
 }
 
 // showFile shows one file of a call on a page that is open.
-func (s *server) showFile(w http.ResponseWriter, r *http.Request) {
+func (s *server) showFile(w http.ResponseWriter, r *http.Request) error {
 	call, err := s.readCall(r)
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	v := newCallView(call.request, true)
 	i, err := strconv.Atoi(r.PathValue("index"))
 	if err != nil || i < 0 || i >= len(v.Files) {
-		s.fail(w, &sandbox.Error{Op: "file", Path: r.PathValue("index"), Code: sandbox.ErrNotFound, Hint: "the call has " + visible.Count(len(v.Files), "change")})
-		return
+		return &sandbox.Error{Op: "file", Path: r.PathValue("index"), Code: sandbox.ErrNotFound, Hint: "the call has " + visible.Count(len(v.Files), "change")}
 	}
 	if !s.pages.addSent(r.URL.Query().Get("page"), call.at, call.id, call.request.Digest, tool.ItemContent(i)) {
-		s.fail(w, &sandbox.Error{Op: "file", Path: call.id, Code: sandbox.ErrConflict, Hint: "the page is too old; reload it"})
-		return
+		return &sandbox.Error{Op: "file", Path: call.id, Code: sandbox.ErrConflict, Hint: "the page is too old; reload it"}
 	}
-	s.render(w, http.StatusOK, "file", view{Data: v.Files[i]})
+	return s.render(w, http.StatusOK, "file", view{Data: v.Files[i]})
 }
 
 // showState tells an open page whether its call still waits. A hub that does not answer leaves
 // the page as it is.
-func (s *server) showState(w http.ResponseWriter, r *http.Request) {
+func (s *server) showState(w http.ResponseWriter, r *http.Request) error {
 	call, err := s.readCall(r)
-	if err == nil && !s.pages.isVersion(r.URL.Query().Get("page"), call.at, call.id, call.version) {
+	if shown, ok := s.pages.look(r.URL.Query().Get("page"), call.at, call.id); err == nil && ok && shown.version != call.version {
 		err = &sandbox.Error{Op: "approve", Path: call.id, Code: sandbox.ErrConflict, Hint: "the call changed since it was shown; look at it again"}
 	}
 	if err == nil || r.PathValue("job") != "" && sandbox.CodeOf(err) == sandbox.ErrInternal {
-		w.WriteHeader(http.StatusNoContent) // htmx keeps the page as it is
-		return
+		return keepPage(w)
 	}
-	s.render(w, http.StatusOK, "over", view{Data: visible.Text(err.Error())})
+	return s.render(w, http.StatusOK, "over", view{Data: visible.Text(err.Error())})
 }
 
 // decide answers a call. The answer counts for the content that the page showed.
-func (s *server) decide(w http.ResponseWriter, r *http.Request) {
+func (s *server) decide(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
-	if err := readForm(r, "decide", id); err != nil {
-		s.fail(w, err)
-		return
-	}
 	at := "call/" + r.PathValue("program") + "/" + id
 	if job := r.PathValue("job"); job != "" {
 		at = hubCallPage(job, id)
 	}
-	one, err := s.pages.use(r.PostForm.Get("nonce"), at, id)
+	one, err := s.pages.useForm(r, "decide", at, id)
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	call, err := s.readCall(r)
 	if err != nil {
-		s.failChanged(w, r.PathValue("program"), one, err)
-		return
+		return s.failChanged(w, r.PathValue("program"), one, err)
 	}
 	if call.version != one.version || r.PostForm.Get("digest") != one.digest {
-		s.renderCall(w, http.StatusConflict, call, callView{Changed: true})
-		return
+		return s.renderCall(w, http.StatusConflict, call, callView{Changed: true})
 	}
 	reply := approval.Reply{Answer: tool.Answer{By: "user", Front: s.front}, Rendered: one.rendered(r.PostForm.Get("seen"))}
 	switch r.PostForm.Get("answer") {
@@ -250,8 +249,7 @@ func (s *server) decide(w http.ResponseWriter, r *http.Request) {
 	case "approve-always":
 		rule, ok := alwaysRule(call.request)
 		if !ok || call.job != "" { // a hub keeps no rules
-			s.fail(w, &sandbox.Error{Op: "decide", Path: id, Code: sandbox.ErrInvalid, Hint: "golem remembers no rule for this call; approve it once"})
-			return
+			return &sandbox.Error{Op: "decide", Path: id, Code: sandbox.ErrInvalid, Hint: "golem remembers no rule for this call; approve it once"}
 		}
 		reply.Verdict, reply.Remember = tool.Approved, &rule
 	case "approve-unseen":
@@ -262,35 +260,29 @@ func (s *server) decide(w http.ResponseWriter, r *http.Request) {
 	case "decline":
 		reply.Note = visible.Line(strings.TrimSpace(r.PostForm.Get("reason")), maxNote)
 	default:
-		s.fail(w, &sandbox.Error{Op: "decide", Path: id, Code: sandbox.ErrInvalid, Hint: "the answer is approve, approve-always for a host, or decline"})
-		return
+		return &sandbox.Error{Op: "decide", Path: id, Code: sandbox.ErrInvalid, Hint: "the answer is approve, approve-always for a host, or decline"}
 	}
 	if _, err := approval.CheckSeen(call.request, reply); err != nil {
-		s.renderCall(w, http.StatusUnprocessableEntity, call, callView{Missing: missing(call.request, reply.Rendered), Confirmed: strings.Join(notRendered(call.request, reply.Rendered), ",")})
-		return
+		return s.renderCall(w, http.StatusUnprocessableEntity, call, callView{Missing: missing(call.request, reply.Rendered), Confirmed: strings.Join(notRendered(call.request, reply.Rendered), ",")})
 	}
 	switch err := call.answer(reply); {
 	case sandbox.CodeOf(err) == sandbox.ErrConflict:
 		if call, err = s.readCall(r); err != nil {
-			s.fail(w, err)
-			return
+			return err
 		}
-		s.renderCall(w, http.StatusConflict, call, callView{Changed: true})
-		return
+		return s.renderCall(w, http.StatusConflict, call, callView{Changed: true})
 	case err != nil:
-		s.fail(w, err)
-		return
+		return err
 	}
 	s.live.notify()
 	if a, ok := s.actions.find(id); ok && call.job == "" {
 		s.actions.remove(id)
 		if reply.Verdict == tool.Approved {
 			a.approved = true
-			s.act(w, r, a)
-			return
+			return s.act(w, r, a)
 		}
 	}
-	http.Redirect(w, r, s.guard.prefix+"decision/"+call.program+"/"+id, http.StatusSeeOther)
+	return s.guard.redirect(w, r, "decision/"+call.program+"/"+id)
 }
 
 // notRendered returns the items of a request that were not rendered.
@@ -328,7 +320,7 @@ func (p *page) rendered(seen string) (items []string) {
 
 // failChanged shows why a call cannot be decided any more. If the same call waits with
 // other content, it shows that content.
-func (s *server) failChanged(w http.ResponseWriter, key string, one *page, err error) {
+func (s *server) failChanged(w http.ResponseWriter, key string, one *page, err error) error {
 	if p, wrong := inbox.OpenProgram(s.options, key); wrong == nil {
 		if records, wrong := p.Storage.OpenRecords(); wrong == nil {
 			list, _ := records.Waiting(p.Storage.Sessions)
@@ -338,13 +330,12 @@ func (s *server) failChanged(w http.ResponseWriter, key string, one *page, err e
 					continue
 				}
 				if call, wrong := s.readLocalCall(key, other.ID); wrong == nil {
-					s.renderCall(w, http.StatusConflict, call, callView{Changed: true})
-					return
+					return s.renderCall(w, http.StatusConflict, call, callView{Changed: true})
 				}
 			}
 		}
 	}
-	s.fail(w, err)
+	return err
 }
 
 // maxPiece is how many characters of a row are one piece. The browser reports a piece as
@@ -409,12 +400,11 @@ type recordView struct {
 }
 
 // showDecision shows what the journal has about a decision.
-func (s *server) showDecision(w http.ResponseWriter, r *http.Request) {
+func (s *server) showDecision(w http.ResponseWriter, r *http.Request) error {
 	key, id := r.PathValue("program"), r.PathValue("id")
 	folder, err := inbox.OpenJournal(s.options, key)
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	defer folder.Close()
 	v, err := readDecision(folder, id, inbox.IsHubKey(key))
@@ -422,8 +412,7 @@ func (s *server) showDecision(w http.ResponseWriter, r *http.Request) {
 		err = &sandbox.Error{Op: "decision", Path: id, Code: sandbox.ErrNotFound, Hint: "the journal has no record of it"}
 	}
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	v.Program = key
 	if v.Job != "" {
@@ -436,5 +425,5 @@ func (s *server) showDecision(w http.ResponseWriter, r *http.Request) {
 		v.Session = ""
 	}
 	title := v.Outcome
-	s.render(w, http.StatusOK, "decision", view{Title: fmt.Sprintf("%s: %s", title, visible.Line(id, 40)), Data: v})
+	return s.render(w, http.StatusOK, "decision", view{Title: fmt.Sprintf("%s: %s", title, visible.Line(id, 40)), Data: v})
 }

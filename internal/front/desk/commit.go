@@ -51,21 +51,19 @@ type heldView struct {
 func commitPage(id string) string { return "commit " + id }
 
 // showCommit shows a staged commit.
-func (s *server) showCommit(w http.ResponseWriter, r *http.Request) {
-	s.renderCommit(w, r, http.StatusOK, nil, "")
+func (s *server) showCommit(w http.ResponseWriter, r *http.Request) error {
+	return s.renderCommit(w, r, http.StatusOK, nil, "")
 }
 
-func (s *server) renderCommit(w http.ResponseWriter, r *http.Request, status int, reasons []string, problem string) {
+func (s *server) renderCommit(w http.ResponseWriter, r *http.Request, status int, reasons []string, problem string) error {
 	key, id := r.PathValue("program"), r.PathValue("id")
 	p, err := inbox.OpenProgram(s.options, key)
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	staged, look, err := inbox.ReadStaged(r.Context(), p, id, s.secrets)
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	v := newCommitView(look, r.URL.Query().Has("all"))
 	v.Program, v.ID, v.Directory, v.Problem = key, id, visible.Text(string(p.Root())), problem
@@ -83,7 +81,7 @@ func (s *server) renderCommit(w http.ResponseWriter, r *http.Request, status int
 	}
 	s.pages.add(one)
 	v.Nonce = one.nonce
-	s.render(w, status, "commit", view{Title: "Review a commit", Data: v})
+	return s.render(w, status, "commit", view{Title: "Review a commit", Data: v})
 }
 
 // newCommitView returns a staged commit as a page shows it. With all, every file is open.
@@ -121,14 +119,10 @@ func newCommitView(l *git.CommitView, all bool) commitView {
 	for _, f := range review.Shorten(l.Flags, maxFlags) {
 		v.Flags = append(v.Flags, visible.Text(f.String()))
 	}
-	rows, size := 0, 0
+	opened := room{all: all}
 	for i, c := range l.Changes() {
 		f := changeRows(i, c)
-		rows += len(f.Rows)
-		for _, row := range f.Rows {
-			size += len(row.Text)
-		}
-		if f.Open = all || rows <= maxRowsOpen && size <= maxBytesOpen || len(f.Rows) == 0; !f.Open {
+		if !opened.take(&f) {
 			v.Unsent++
 		}
 		if code[c.Path] {
@@ -162,19 +156,18 @@ func changeRows(index int, c tool.Change) fileView {
 }
 
 // showCommitFile shows one file on the page of a commit that is open.
-func (s *server) showCommitFile(w http.ResponseWriter, r *http.Request) {
+func (s *server) showCommitFile(w http.ResponseWriter, r *http.Request) error {
 	key, id, nonce := r.PathValue("program"), r.PathValue("id"), r.URL.Query().Get("page")
 	i, err := strconv.Atoi(r.PathValue("index"))
-	c, ok := s.pages.change(nonce, key, commitPage(id), i)
-	if err != nil || !ok || !s.pages.addSent(nonce, key, commitPage(id), id, tool.ItemContent(i)) {
-		s.fail(w, &sandbox.Error{Op: "file", Path: r.PathValue("index"), Code: sandbox.ErrConflict, Hint: "the page is too old; reload it"})
-		return
+	p, _ := s.pages.look(nonce, key, commitPage(id))
+	if err != nil || i < 0 || i >= len(p.changes) || !s.pages.addSent(nonce, key, commitPage(id), id, tool.ItemContent(i)) {
+		return &sandbox.Error{Op: "file", Path: r.PathValue("index"), Code: sandbox.ErrConflict, Hint: "the page is too old; reload it"}
 	}
-	s.render(w, http.StatusOK, "file", view{Data: changeRows(i, c)})
+	return s.render(w, http.StatusOK, "file", view{Data: changeRows(i, p.changes[i])})
 }
 
 // showCommitState tells an open page whether its commit still waits.
-func (s *server) showCommitState(w http.ResponseWriter, r *http.Request) {
+func (s *server) showCommitState(w http.ResponseWriter, r *http.Request) error {
 	p, err := inbox.OpenProgram(s.options, r.PathValue("program"))
 	if err == nil {
 		records, wrong := p.Storage.OpenRecords()
@@ -184,24 +177,18 @@ func (s *server) showCommitState(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if err == nil {
-		w.WriteHeader(http.StatusNoContent)
-		return
+		return keepPage(w)
 	}
-	s.render(w, http.StatusOK, "over", view{Data: visible.Text(err.Error())})
+	return s.render(w, http.StatusOK, "over", view{Data: visible.Text(err.Error())})
 }
 
 // decideCommit pushes or discards a staged commit. The gate asks once more, with the exact
 // content that it would push.
-func (s *server) decideCommit(w http.ResponseWriter, r *http.Request) {
+func (s *server) decideCommit(w http.ResponseWriter, r *http.Request) error {
 	key, id := r.PathValue("program"), r.PathValue("id")
-	if err := readForm(r, "decide", id); err != nil {
-		s.fail(w, err)
-		return
-	}
-	p, err := s.pages.use(r.PostForm.Get("nonce"), key, commitPage(id))
+	p, err := s.pages.useForm(r, "decide", key, commitPage(id))
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	a := action{program: key, shown: p.shownChanges(r.PostForm.Get("seen"))}
 	switch r.PostForm.Get("action") {
@@ -214,8 +201,7 @@ func (s *server) decideCommit(w http.ResponseWriter, r *http.Request) {
 			overrides = append(overrides, name+"="+reason)
 		}
 		if missing {
-			s.renderCommit(w, r, http.StatusUnprocessableEntity, reasons, fmt.Sprintf("golem pushed nothing: scanners hold back %s. Write for each why it may pass, or discard the commit.", visible.Count(len(p.held), "file")))
-			return
+			return s.renderCommit(w, r, http.StatusUnprocessableEntity, reasons, fmt.Sprintf("golem pushed nothing: scanners hold back %s. Write for each why it may pass, or discard the commit.", visible.Count(len(p.held), "file")))
 		}
 		a.call, err = tool.NewCall(git.PushArgs{CommitID: id, Override: overrides, Unseen: r.PostForm.Get("unseen") != ""})
 	case "discard":
@@ -224,10 +210,9 @@ func (s *server) decideCommit(w http.ResponseWriter, r *http.Request) {
 		err = &sandbox.Error{Op: "decide", Path: id, Code: sandbox.ErrInvalid, Hint: "the action is push or discard"}
 	}
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
-	s.act(w, r, a)
+	return s.act(w, r, a)
 }
 
 // shownChanges returns the changes whose contents were on the screen, by path.

@@ -28,50 +28,42 @@ func (s *server) addControlPage() string {
 }
 
 // showLive shows what the user's golems do now.
-func (s *server) showLive(w http.ResponseWriter, r *http.Request) {
+func (s *server) showLive(w http.ResponseWriter, r *http.Request) error {
 	list, err := s.watcher.Activities(r.Context())
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
-	s.render(w, http.StatusOK, "live", view{Title: "Live", Data: activitiesView{List: list, Nonce: s.addControlPage(), Done: s.actions.takeNote(r.URL.Query().Get("done"))}})
+	return s.render(w, http.StatusOK, "live", view{Title: "Live", Data: activitiesView{List: list, Nonce: s.addControlPage(), Done: s.actions.takeNote(r.URL.Query().Get("done"))}})
 }
 
 // showActivities shows only the list of what runs, for a page that is open.
-func (s *server) showActivities(w http.ResponseWriter, r *http.Request) {
+func (s *server) showActivities(w http.ResponseWriter, r *http.Request) error {
 	list, err := s.watcher.Activities(r.Context())
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
-	s.render(w, http.StatusOK, "activities", view{Data: activitiesView{List: list, Nonce: r.URL.Query().Get("page"), Short: r.URL.Query().Has("short")}})
+	return s.render(w, http.StatusOK, "activities", view{Data: activitiesView{List: list, Nonce: r.URL.Query().Get("page"), Short: r.URL.Query().Has("short")}})
 }
 
 // control stops or continues what runs in a session.
-func (s *server) control(w http.ResponseWriter, r *http.Request) {
+func (s *server) control(w http.ResponseWriter, r *http.Request) error {
 	key, id := r.PathValue("program"), r.PathValue("id")
-	if err := readForm(r, "control", id); err != nil {
-		s.fail(w, err)
-		return
-	}
-	back, nonce := r.PostForm.Get("back"), r.PostForm.Get("nonce")
-	_, err := s.pages.use(nonce, "", controlPage)
+	_, err := s.pages.useForm(r, "control", "", controlPage)
+	back := r.PostForm.Get("back")
 	if err != nil && back == "session" {
-		_, err = s.pages.use(nonce, key, sessionPage(id))
+		_, err = s.pages.useForm(r, "control", key, sessionPage(id))
 	}
 	var one inbox.ProgramSession
 	if err == nil {
 		one, err = inbox.OpenSession(s.options, key, id)
 	}
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	note := ""
 	switch action := r.PostForm.Get("action"); {
 	case action == "end" && r.PostForm.Get("confirm") == "": // a command of an agent may lose its work
-		s.render(w, http.StatusOK, "end", view{Title: "End it now?", Data: newControls(s.guard.prefix, s.addControlPage(), back, key, id, endingOf(one.HasRun()))})
-		return
+		return s.render(w, http.StatusOK, "end", view{Title: "End it now?", Data: newControls(s.guard.prefix, s.addControlPage(), back, key, id, endingOf(one.HasRun()))})
 	case action == "stop":
 		note, err = one.Stop(false)
 	case action == "end":
@@ -82,12 +74,11 @@ func (s *server) control(w http.ResponseWriter, r *http.Request) {
 		err = &sandbox.Error{Op: "control", Path: id, Code: sandbox.ErrInvalid, Hint: "the action is stop, end or resume"}
 	}
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	s.live.notify()
 	at := map[string]string{"live": "live", "session": "session/" + key + "/" + id}[back]
-	http.Redirect(w, r, s.guard.prefix+at+"?done="+s.actions.addNote(note), http.StatusSeeOther)
+	return s.guard.redirect(w, r, at+"?done="+s.actions.addNote(note))
 }
 
 // continueRun continues the run of a session in another process.
@@ -171,12 +162,11 @@ func (s *server) newStatus(one inbox.ProgramSession, about inbox.About, nonce st
 }
 
 // showNow shows what a run does at the moment on a page that is open.
-func (s *server) showNow(w http.ResponseWriter, r *http.Request) {
+func (s *server) showNow(w http.ResponseWriter, r *http.Request) error {
 	one, err := inbox.OpenSession(s.options, r.PathValue("program"), r.PathValue("id"))
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	now, _ := one.Now()
-	s.render(w, http.StatusOK, "now", view{Data: now})
+	return s.render(w, http.StatusOK, "now", view{Data: now})
 }

@@ -105,6 +105,12 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.StripPrefix(strings.TrimSuffix(g.prefix, "/"), g.next).ServeHTTP(w, r)
 }
 
+// redirect sends the browser to another page of the desk. It returns nil, as server.render does.
+func (g *guard) redirect(w http.ResponseWriter, r *http.Request, to string) error {
+	http.Redirect(w, r, g.prefix+to, http.StatusSeeOther)
+	return nil
+}
+
 // isNavigation reports whether a browser asks for a page because the user opened an address.
 // A server that had the port of the desk before may have left a service worker in the
 // browser, or an open page. Both belong to the origin of the desk, so they could read its

@@ -27,19 +27,19 @@ type hubPages struct {
 }
 
 // addTo adds the pages of the hub to those of the desk.
-func (h *hubPages) addTo(mux *http.ServeMux) {
+func (h *hubPages) addTo(add func(pattern string, h handler)) {
 	h.OnChange, h.IsWatched = h.desk.live.notify, h.desk.live.isHeard
-	mux.HandleFunc("GET /jobs", h.showJobs)
-	mux.HandleFunc("GET /jobs/list", h.showJobList)
-	mux.HandleFunc("GET /jobs/problem", h.showProblem)
-	mux.HandleFunc("GET /job/{job}", h.showJob)
-	mux.HandleFunc("POST /job/{job}", h.changeJob)
-	mux.HandleFunc("GET /job/{job}/state", h.showJobState)
-	mux.HandleFunc("GET /job/{job}/log", h.showJobLog)
-	mux.HandleFunc("GET /job/{job}/call/{id}", h.desk.showCall)
-	mux.HandleFunc("GET /job/{job}/call/{id}/file/{index}", h.desk.showFile)
-	mux.HandleFunc("GET /job/{job}/call/{id}/state", h.desk.showState)
-	mux.HandleFunc("POST /job/{job}/call/{id}", h.desk.decide)
+	add("GET /jobs", h.showJobs)
+	add("GET /jobs/list", h.showJobList)
+	add("GET /jobs/problem", h.showProblem)
+	add("GET /job/{job}", h.showJob)
+	add("POST /job/{job}", h.changeJob)
+	add("GET /job/{job}/state", h.showJobState)
+	add("GET /job/{job}/log", h.showJobLog)
+	add("GET /job/{job}/call/{id}", h.desk.showCall)
+	add("GET /job/{job}/call/{id}/file/{index}", h.desk.showFile)
+	add("GET /job/{job}/call/{id}/state", h.desk.showState)
+	add("POST /job/{job}/call/{id}", h.desk.decide)
 }
 
 // addItems adds what waits at the hub to a list.
@@ -94,8 +94,8 @@ func (h *hubPages) problem() hubProblem {
 }
 
 // showProblem shows only whether the hub answers, for a page that is open.
-func (h *hubPages) showProblem(w http.ResponseWriter, _ *http.Request) {
-	h.desk.render(w, http.StatusOK, "hub-said", view{Data: h.problem()})
+func (h *hubPages) showProblem(w http.ResponseWriter, _ *http.Request) error {
+	return h.desk.render(w, http.StatusOK, "hub-said", view{Data: h.problem()})
 }
 
 // A jobsView is the list of the jobs of the hub.
@@ -107,13 +107,13 @@ type jobsView struct {
 func (h *hubPages) newJobsView() jobsView { return jobsView{h.State(), h.problem()} }
 
 // showJobs shows the jobs of the hub as it listed them last.
-func (h *hubPages) showJobs(w http.ResponseWriter, _ *http.Request) {
-	h.desk.render(w, http.StatusOK, "jobs", view{Title: "Jobs", Data: h.newJobsView()})
+func (h *hubPages) showJobs(w http.ResponseWriter, _ *http.Request) error {
+	return h.desk.render(w, http.StatusOK, "jobs", view{Title: "Jobs", Data: h.newJobsView()})
 }
 
 // showJobList shows only the list of jobs, for a page that is open.
-func (h *hubPages) showJobList(w http.ResponseWriter, _ *http.Request) {
-	h.desk.render(w, http.StatusOK, "job-list", view{Data: h.newJobsView()})
+func (h *hubPages) showJobList(w http.ResponseWriter, _ *http.Request) error {
+	return h.desk.render(w, http.StatusOK, "job-list", view{Data: h.newJobsView()})
 }
 
 // A jobView is a job of the hub on a page.
@@ -162,7 +162,7 @@ func (h *hubPages) ask(r *http.Request, do func(ctx context.Context, c *hub.Clie
 }
 
 // showJob shows a job. If the hub does not answer, the page has what it said last.
-func (h *hubPages) showJob(w http.ResponseWriter, r *http.Request) {
+func (h *hubPages) showJob(w http.ResponseWriter, r *http.Request) error {
 	id, nonce := r.PathValue("job"), h.desk.addControlPage()
 	var v jobView
 	err := h.ask(r, func(ctx context.Context, c *hub.Client) error {
@@ -180,15 +180,14 @@ func (h *hubPages) showJob(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if err != nil {
-		h.desk.fail(w, err)
-		return
+		return err
 	}
 	v.Hub, v.Done = h.problem(), h.desk.actions.takeNote(r.URL.Query().Get("done"))
-	h.desk.render(w, http.StatusOK, "job", view{Title: "Job " + v.ID, Data: v})
+	return h.desk.render(w, http.StatusOK, "job", view{Title: "Job " + v.ID, Data: v})
 }
 
 // showJobState shows only the state of a job, for a page that is open.
-func (h *hubPages) showJobState(w http.ResponseWriter, r *http.Request) {
+func (h *hubPages) showJobState(w http.ResponseWriter, r *http.Request) error {
 	var v jobView
 	err := h.ask(r, func(ctx context.Context, c *hub.Client) error {
 		j, err := inbox.ReadJob(ctx, c, r.PathValue("job"))
@@ -196,14 +195,13 @@ func (h *hubPages) showJobState(w http.ResponseWriter, r *http.Request) {
 		return err
 	})
 	if err != nil {
-		w.WriteHeader(http.StatusNoContent) // htmx keeps the page as it is, and another part says why
-		return
+		return keepPage(w) // another part of it says why
 	}
-	h.desk.render(w, http.StatusOK, "job-state", view{Data: v})
+	return h.desk.render(w, http.StatusOK, "job-state", view{Data: v})
 }
 
 // showJobLog shows the events of a job that a page does not have yet.
-func (h *hubPages) showJobLog(w http.ResponseWriter, r *http.Request) {
+func (h *hubPages) showJobLog(w http.ResponseWriter, r *http.Request) error {
 	from, err := strconv.ParseUint(r.URL.Query().Get("from"), 10, 64)
 	v := jobView{Job: inbox.Job{ID: r.PathValue("job")}}
 	if err == nil {
@@ -213,22 +211,16 @@ func (h *hubPages) showJobLog(w http.ResponseWriter, r *http.Request) {
 		})
 	}
 	if err != nil || len(v.Events) == 0 && v.Next == from {
-		w.WriteHeader(http.StatusNoContent)
-		return
+		return keepPage(w)
 	}
-	h.desk.render(w, http.StatusOK, "job-events", view{Data: v})
+	return h.desk.render(w, http.StatusOK, "job-events", view{Data: v})
 }
 
 // changeJob cancels, retries or fetches a job.
-func (h *hubPages) changeJob(w http.ResponseWriter, r *http.Request) {
+func (h *hubPages) changeJob(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("job")
-	if err := readForm(r, "job", id); err != nil {
-		h.desk.fail(w, err)
-		return
-	}
-	if _, err := h.desk.pages.use(r.PostForm.Get("nonce"), "", controlPage); err != nil {
-		h.desk.fail(w, err)
-		return
+	if _, err := h.desk.pages.useForm(r, "job", "", controlPage); err != nil {
+		return err
 	}
 	back, note := "job/"+id, ""
 	confirm := false
@@ -258,12 +250,11 @@ func (h *hubPages) changeJob(w http.ResponseWriter, r *http.Request) {
 	})
 	switch {
 	case err != nil:
-		h.desk.fail(w, err)
+		return err
 	case confirm:
-		h.desk.render(w, http.StatusOK, "job-retry", view{Title: "Make the call in doubt again?", Data: jobView{Job: inbox.Job{ID: id}, Nonce: h.desk.addControlPage()}})
-	default:
-		h.Look()
-		h.desk.live.notify()
-		http.Redirect(w, r, h.desk.guard.prefix+back+"?done="+h.desk.actions.addNote(note), http.StatusSeeOther)
+		return h.desk.render(w, http.StatusOK, "job-retry", view{Title: "Make the call in doubt again?", Data: jobView{Job: inbox.Job{ID: id}, Nonce: h.desk.addControlPage()}})
 	}
+	h.Look()
+	h.desk.live.notify()
+	return h.desk.guard.redirect(w, r, back+"?done="+h.desk.actions.addNote(note))
 }

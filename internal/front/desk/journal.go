@@ -52,7 +52,7 @@ func journalFilter(q url.Values) (key string, f audit.Filter) {
 }
 
 // showJournal shows the records of the journals, the last first, and whether they are whole.
-func (s *server) showJournal(w http.ResponseWriter, r *http.Request) {
+func (s *server) showJournal(w http.ResponseWriter, r *http.Request) error {
 	key, f := journalFilter(r.URL.Query())
 	v := journalView{Program: key, Session: visible.Text(f.Session), Worker: visible.Text(f.Worker), Tool: visible.Text(f.Tool), Decision: visible.Text(f.Decision),
 		Decisions: []string{"preApproved", "yes", "no", "pending", "blocked", "revoked"}, Query: encodeFilter(key, f)}
@@ -61,8 +61,7 @@ func (s *server) showJournal(w http.ResponseWriter, r *http.Request) {
 		v.Programs, err = inbox.VerifyJournals(r.Context(), s.options, "")
 	}
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	if v.Problems = problems; len(list) > maxRecords {
 		v.Cut, list = true, list[len(list)-maxRecords:]
@@ -70,7 +69,7 @@ func (s *server) showJournal(w http.ResponseWriter, r *http.Request) {
 	for _, one := range slices.Backward(list) {
 		v.Records = append(v.Records, newJournalRow(one))
 	}
-	s.render(w, http.StatusOK, "journal", view{Title: "Journal", Data: v})
+	return s.render(w, http.StatusOK, "journal", view{Title: "Journal", Data: v})
 }
 
 // encodeFilter returns what a page filters by as the query of an address. A string would
@@ -100,12 +99,11 @@ func newJournalRow(r inbox.JournalRecord) journalRow {
 
 // exportJournal sends the records that the filters choose: the same data as golem audit
 // show --csv and --json.
-func (s *server) exportJournal(w http.ResponseWriter, r *http.Request) {
+func (s *server) exportJournal(w http.ResponseWriter, r *http.Request) error {
 	key, f := journalFilter(r.URL.Query())
 	list, _, err := inbox.ReadJournals(s.options, key, f, 0)
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	w.Header().Set("Content-Disposition", `attachment; filename="journal.`+r.PathValue("format")+`"`)
 	switch r.PathValue("format") {
@@ -127,6 +125,7 @@ func (s *server) exportJournal(w http.ResponseWriter, r *http.Request) {
 		to.Encode(map[string]any{"records": append([]inbox.JournalRecord{}, list...)})
 	default:
 		w.Header().Del("Content-Disposition")
-		s.fail(w, &sandbox.Error{Op: "export", Path: r.PathValue("format"), Code: sandbox.ErrNotFound, Hint: "the formats are csv and json"})
+		return &sandbox.Error{Op: "export", Path: r.PathValue("format"), Code: sandbox.ErrNotFound, Hint: "the formats are csv and json"}
 	}
+	return nil
 }

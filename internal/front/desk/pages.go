@@ -1,7 +1,9 @@
 package desk
 
 import (
+	"cmp"
 	"crypto/rand"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -75,51 +77,47 @@ func (p *pages) use(nonce, program, id string) (*page, error) {
 	return one, nil
 }
 
-// addSent records that a browser got items of a page. It reports whether the page is open
+// useForm reads the form of a request, and returns the page that it is from. That page can
+// decide only once.
+func (p *pages) useForm(r *http.Request, op, program, id string) (*page, error) {
+	if err := r.ParseForm(); err != nil {
+		return nil, &sandbox.Error{Op: op, Path: cmp.Or(r.PathValue("id"), r.PathValue("job")), Code: sandbox.ErrInvalid, Hint: "golem could not read the form: " + err.Error()}
+	}
+	return p.use(r.PostForm.Get("nonce"), program, id)
+}
+
+// look returns a page that is open, for its fields that never change: all except sent and
+// digests.
+func (p *pages) look(nonce, program, id string) (one page, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := p.find(nonce, program, id)
+	if i < 0 {
+		return page{}, false
+	}
+	return *p.all[i], true
+}
+
+// addSent records that a browser got an item of a page. It reports whether the page is open
 // and shows the content with a digest.
-func (p *pages) addSent(nonce, program, id, digest string, items ...string) bool {
+func (p *pages) addSent(nonce, program, id, digest, item string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := p.find(nonce, program, id)
 	if i < 0 || p.all[i].digest != digest {
 		return false
 	}
-	for _, item := range items {
-		p.all[i].sent[item] = true
-	}
+	p.all[i].sent[item] = true
 	return true
-}
-
-// isVersion reports whether a page shows a version of a call. A page that is not open any more
-// shows every version.
-func (p *pages) isVersion(nonce, program, id, version string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	i := p.find(nonce, program, id)
-	return i < 0 || p.all[i].version == version
-}
-
-// file returns the name of a file on the page of a session.
-func (p *pages) file(nonce, program, id string, index int) (name string, ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	i := p.find(nonce, program, id)
-	if i < 0 || index < 0 || index >= len(p.all[i].files) {
-		return "", false
-	}
-	return p.all[i].files[index], true
 }
 
 // addFile records that a browser got a file of a session with its items.
-func (p *pages) addFile(nonce, program, id string, index int, digest string, items []string) bool {
+func (p *pages) addFile(nonce, program, id string, index int, digest string, items []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	i := p.find(nonce, program, id)
-	if i < 0 {
-		return false
+	if i := p.find(nonce, program, id); i >= 0 {
+		p.all[i].addFile(index, digest, items)
 	}
-	p.all[i].addFile(index, digest, items)
-	return true
 }
 
 func (p *page) addFile(index int, digest string, items []string) {
@@ -130,26 +128,4 @@ func (p *page) addFile(index int, digest string, items []string) {
 	for _, item := range items {
 		p.sent[item] = true
 	}
-}
-
-// digestOf returns the digest of a page that is open.
-func (p *pages) digestOf(nonce, program, id string) (digest string, ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	i := p.find(nonce, program, id)
-	if i < 0 {
-		return "", false
-	}
-	return p.all[i].digest, true
-}
-
-// change returns a change on the page of a commit.
-func (p *pages) change(nonce, program, id string, index int) (c tool.Change, ok bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	i := p.find(nonce, program, id)
-	if i < 0 || index < 0 || index >= len(p.all[i].changes) {
-		return c, false
-	}
-	return p.all[i].changes[index], true
 }

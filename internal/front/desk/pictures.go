@@ -88,7 +88,7 @@ type bar struct {
 }
 
 // showPictures shows what happened in a time.
-func (s *server) showPictures(w http.ResponseWriter, r *http.Request) {
+func (s *server) showPictures(w http.ResponseWriter, r *http.Request) error {
 	period := picturePeriods[1]
 	for _, p := range picturePeriods {
 		if p.Name == r.URL.Query().Get("time") {
@@ -97,12 +97,11 @@ func (s *server) showPictures(w http.ResponseWriter, r *http.Request) {
 	}
 	f, err := inbox.ReadFigures(s.options, s.options.Now().Add(-period.length), period.steps)
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	v := picturesView{Periods: picturePeriods, Now: period.Name, Calls: drawCalls(f, period.format), Problems: f.Problems}
 	v.Bars = append(v.Bars, drawUse(f), drawTokens(f), drawHosts(f), drawApprovals(f), drawRules(f), drawWaits(f))
-	s.render(w, http.StatusOK, "pictures", view{Title: "Pictures", Data: v})
+	return s.render(w, http.StatusOK, "pictures", view{Title: "Pictures", Data: v})
 }
 
 // drawCalls draws the calls over time by outcome.

@@ -118,38 +118,45 @@ func newServer(o inbox.DeskOptions, host string) *server {
 	s.watcher = &inbox.Watcher{Options: o.Options, Reader: s.inbox}
 	s.pages.now = o.Options.Now
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", s.showInbox)
-	mux.HandleFunc("GET /list", s.showList)
-	mux.HandleFunc("GET /live", s.showLive)
-	mux.HandleFunc("GET /activities", s.showActivities)
-	mux.HandleFunc("POST /control/{program}/{id}", s.control)
+	add := func(pattern string, h handler) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if err := h(w, r); err != nil {
+				s.fail(w, err)
+			}
+		})
+	}
+	add("GET /{$}", s.showInbox)
+	add("GET /list", s.showList)
+	add("GET /live", s.showLive)
+	add("GET /activities", s.showActivities)
+	add("POST /control/{program}/{id}", s.control)
 	mux.Handle("GET /events", s.live)
 	mux.HandleFunc("GET /assets/{name}", serveAsset)
-	mux.HandleFunc("GET /call/{program}/{id}", s.showCall)
-	mux.HandleFunc("GET /call/{program}/{id}/file/{index}", s.showFile)
-	mux.HandleFunc("GET /call/{program}/{id}/state", s.showState)
-	mux.HandleFunc("POST /call/{program}/{id}", s.decide)
+	add("GET /call/{program}/{id}", s.showCall)
+	add("GET /call/{program}/{id}/file/{index}", s.showFile)
+	add("GET /call/{program}/{id}/state", s.showState)
+	add("POST /call/{program}/{id}", s.decide)
 	if o.Hub != nil {
 		s.hub = &hubPages{o.Hub, s}
-		s.hub.addTo(mux)
+		s.hub.addTo(add)
 	}
-	mux.HandleFunc("GET /decision/{program}/{id}", s.showDecision)
-	mux.HandleFunc("GET /session/{program}/{id}", s.showSession)
-	mux.HandleFunc("POST /session/{program}/{id}", s.decideSession)
-	mux.HandleFunc("GET /session/{program}/{id}/files", s.showFiles)
-	mux.HandleFunc("GET /session/{program}/{id}/file/{index}", s.showChange)
-	mux.HandleFunc("GET /session/{program}/{id}/timeline", s.showTimeline)
-	mux.HandleFunc("GET /session/{program}/{id}/now", s.showNow)
-	mux.HandleFunc("GET /session/{program}/{id}/state", s.showSessionState)
-	mux.HandleFunc("GET /journal", s.showJournal)
-	mux.HandleFunc("GET /journal/export/{format}", s.exportJournal)
-	mux.HandleFunc("GET /pictures", s.showPictures)
-	mux.HandleFunc("GET /commit/{program}/{id}", s.showCommit)
-	mux.HandleFunc("POST /commit/{program}/{id}", s.decideCommit)
-	mux.HandleFunc("GET /commit/{program}/{id}/file/{index}", s.showCommitFile)
-	mux.HandleFunc("GET /commit/{program}/{id}/state", s.showCommitState)
-	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		s.fail(w, &sandbox.Error{Op: "page", Path: r.URL.Path, Code: sandbox.ErrNotFound, Hint: "the inbox lists everything that waits"})
+	add("GET /decision/{program}/{id}", s.showDecision)
+	add("GET /session/{program}/{id}", s.showSession)
+	add("POST /session/{program}/{id}", s.decideSession)
+	add("GET /session/{program}/{id}/files", s.showFiles)
+	add("GET /session/{program}/{id}/file/{index}", s.showChange)
+	add("GET /session/{program}/{id}/timeline", s.showTimeline)
+	add("GET /session/{program}/{id}/now", s.showNow)
+	add("GET /session/{program}/{id}/state", s.showSessionState)
+	add("GET /journal", s.showJournal)
+	add("GET /journal/export/{format}", s.exportJournal)
+	add("GET /pictures", s.showPictures)
+	add("GET /commit/{program}/{id}", s.showCommit)
+	add("POST /commit/{program}/{id}", s.decideCommit)
+	add("GET /commit/{program}/{id}/file/{index}", s.showCommitFile)
+	add("GET /commit/{program}/{id}/state", s.showCommitState)
+	add("/", func(_ http.ResponseWriter, r *http.Request) error {
+		return &sandbox.Error{Op: "page", Path: r.URL.Path, Code: sandbox.ErrNotFound, Hint: "the inbox lists everything that waits"}
 	})
 	s.guard.next = mux
 	s.guard.policy = contentPolicy()
@@ -219,21 +226,24 @@ func (v view) WithData(data any) view {
 	return v
 }
 
-// render writes a page.
-func (s *server) render(w http.ResponseWriter, status int, name string, v view) {
+// A handler answers a request. If it returns an error, it has written nothing, and the page
+// shows the error.
+type handler func(w http.ResponseWriter, r *http.Request) error
+
+// render writes a page. It returns nil, the result of a handler that has answered.
+func (s *server) render(w http.ResponseWriter, status int, name string, v view) error {
 	v.Prefix, v.Home, v.Hub, v.Now = s.guard.prefix, s.options.Home, s.hub != nil, s.options.Now()
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	if err := templates().ExecuteTemplate(w, name, v); err != nil {
 		io.WriteString(w, "<p>golem could not write the rest of this page") // the browser is gone, or the page ends here
 	}
+	return nil
 }
 
-// readForm reads the form of a request.
-func readForm(r *http.Request, op, id string) error {
-	if err := r.ParseForm(); err != nil {
-		return &sandbox.Error{Op: op, Path: id, Code: sandbox.ErrInvalid, Hint: "golem could not read the form: " + err.Error()}
-	}
+// keepPage answers that the page is up to date: htmx keeps it as it is. It returns nil.
+func keepPage(w http.ResponseWriter) error {
+	w.WriteHeader(http.StatusNoContent)
 	return nil
 }
 
@@ -282,25 +292,23 @@ func limitItems(items []inbox.Item) (shown []inbox.Item, hidden int) {
 }
 
 // showInbox shows everything that waits, and what runs.
-func (s *server) showInbox(w http.ResponseWriter, r *http.Request) {
+func (s *server) showInbox(w http.ResponseWriter, r *http.Request) error {
 	items, problems, list, err := s.watcher.ItemsWithActivities(r.Context())
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	nonce := s.addControlPage()
 	shown, hidden := limitItems(s.hub.addItems(items))
 	v := inboxView{Items: shown, Hidden: hidden, Problems: problems, Hub: s.hub.problem(), Done: s.actions.takeNote(r.URL.Query().Get("done")), Nonce: nonce, Activities: activitiesView{List: list, Nonce: nonce, Short: true}}
-	s.render(w, http.StatusOK, "inbox", view{Title: fmt.Sprintf("Inbox (%d)", len(v.Items)+hidden), Data: v})
+	return s.render(w, http.StatusOK, "inbox", view{Title: fmt.Sprintf("Inbox (%d)", len(v.Items)+hidden), Data: v})
 }
 
 // showList shows only the list of the inbox, for a page that is open.
-func (s *server) showList(w http.ResponseWriter, r *http.Request) {
+func (s *server) showList(w http.ResponseWriter, r *http.Request) error {
 	items, problems, err := s.inbox.Items(r.Context())
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	shown, hidden := limitItems(s.hub.addItems(items))
-	s.render(w, http.StatusOK, "list", view{Data: inboxView{Items: shown, Hidden: hidden, Problems: problems, Nonce: r.URL.Query().Get("page")}})
+	return s.render(w, http.StatusOK, "list", view{Data: inboxView{Items: shown, Hidden: hidden, Problems: problems, Nonce: r.URL.Query().Get("page")}})
 }

@@ -108,11 +108,11 @@ type commitRow struct {
 func sessionPage(id string) string { return "session " + id }
 
 // showSession shows a session: what happens in it, and what it has changed.
-func (s *server) showSession(w http.ResponseWriter, r *http.Request) {
-	s.renderSession(w, r, http.StatusOK, sessionView{Done: s.actions.takeNote(r.URL.Query().Get("done"))})
+func (s *server) showSession(w http.ResponseWriter, r *http.Request) error {
+	return s.renderSession(w, r, http.StatusOK, sessionView{Done: s.actions.takeNote(r.URL.Query().Get("done"))})
 }
 
-func (s *server) renderSession(w http.ResponseWriter, r *http.Request, status int, v sessionView) {
+func (s *server) renderSession(w http.ResponseWriter, r *http.Request, status int, v sessionView) error {
 	key, id := r.PathValue("program"), r.PathValue("id")
 	one, err := inbox.OpenSession(s.options, key, id)
 	if err == nil {
@@ -123,8 +123,7 @@ func (s *server) renderSession(w http.ResponseWriter, r *http.Request, status in
 		events, err = s.events.Of(one)
 	}
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	v.After = len(events)
 	v.Earlier = max(0, len(events)-maxEvents)
@@ -133,12 +132,11 @@ func (s *server) renderSession(w http.ResponseWriter, r *http.Request, status in
 	}
 	v.Events = events[v.Earlier:]
 	if err := s.addChanges(r.Context(), one, &v); err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	v.Status = s.newStatus(one, v.About, v.Nonce)
 	v.Now, _ = one.Now()
-	s.render(w, status, "session", view{Title: cmp.Or(v.What, "Session "+v.ID), Data: v})
+	return s.render(w, status, "session", view{Title: cmp.Or(v.What, "Session "+v.ID), Data: v})
 }
 
 // addChanges adds the changes of a session to its page.
@@ -427,7 +425,7 @@ func (s *server) sessionPath(a inbox.About) string {
 }
 
 // showFiles shows the next part of the list of files on a page that is open.
-func (s *server) showFiles(w http.ResponseWriter, r *http.Request) {
+func (s *server) showFiles(w http.ResponseWriter, r *http.Request) error {
 	key, id, nonce := r.PathValue("program"), r.PathValue("id"), r.URL.Query().Get("page")
 	one, err := inbox.OpenSession(s.options, key, id)
 	var review *session.Review
@@ -435,77 +433,70 @@ func (s *server) showFiles(w http.ResponseWriter, r *http.Request) {
 		review, err = one.Program.Storage.Sessions.Review(one.Session, nil, false)
 	}
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	from, err := strconv.Atoi(r.URL.Query().Get("from"))
-	digest, ok := s.pages.digestOf(nonce, key, sessionPage(id))
+	p, ok := s.pages.look(nonce, key, sessionPage(id))
 	files, _ := sortFiles(review)
-	if err != nil || !ok || digest != digestReview(review) || from < 0 || from > len(files) {
-		s.render(w, http.StatusOK, "reload", view{Data: s.sessionPath(inbox.About{Program: key, ID: id})})
-		return
+	if err != nil || !ok || p.digest != digestReview(review) || from < 0 || from > len(files) {
+		return s.render(w, http.StatusOK, "reload", view{Data: s.sessionPath(inbox.About{Program: key, ID: id})})
 	}
 	l := fileList{s: s, about: inbox.About{Program: key, ID: id}, review: review, files: files}
 	list := l.part(nil, from)
 	list.setNonce(nonce)
-	s.render(w, http.StatusOK, "files", view{Data: list})
+	return s.render(w, http.StatusOK, "files", view{Data: list})
 }
 
 // showChange shows one changed file on the page of a session that is open.
-func (s *server) showChange(w http.ResponseWriter, r *http.Request) {
+func (s *server) showChange(w http.ResponseWriter, r *http.Request) error {
 	key, id, nonce := r.PathValue("program"), r.PathValue("id"), r.URL.Query().Get("page")
 	index, err := strconv.Atoi(r.PathValue("index"))
-	name, ok := s.pages.file(nonce, key, sessionPage(id), index)
-	if err != nil || !ok {
-		s.render(w, http.StatusOK, "reload", view{Data: s.sessionPath(inbox.About{Program: key, ID: id})})
-		return
+	p, _ := s.pages.look(nonce, key, sessionPage(id))
+	if err != nil || index < 0 || index >= len(p.files) {
+		return s.render(w, http.StatusOK, "reload", view{Data: s.sessionPath(inbox.About{Program: key, ID: id})})
 	}
 	one, err := inbox.OpenSession(s.options, key, id)
 	var found map[string]fileContent
 	if err == nil {
-		found, err = readFiles(one, []string{name})
+		found, err = readFiles(one, []string{p.files[index]})
 	}
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
-	content, ok := found[name]
+	content, ok := found[p.files[index]]
 	if !ok {
-		s.render(w, http.StatusOK, "reload", view{Data: s.sessionPath(inbox.About{Program: key, ID: id})})
-		return
+		return s.render(w, http.StatusOK, "reload", view{Data: s.sessionPath(inbox.About{Program: key, ID: id})})
 	}
 	v := newChangeView(content.FileChange, index)
 	v.open(content)
 	s.pages.addFile(nonce, key, sessionPage(id), index, content.Digest(), v.items())
-	s.render(w, http.StatusOK, "pieces", view{Data: v})
+	return s.render(w, http.StatusOK, "pieces", view{Data: v})
 }
 
 // showTimeline shows the events of a session after those that a page has.
-func (s *server) showTimeline(w http.ResponseWriter, r *http.Request) {
+func (s *server) showTimeline(w http.ResponseWriter, r *http.Request) error {
 	one, err := inbox.OpenSession(s.options, r.PathValue("program"), r.PathValue("id"))
 	var events []inbox.Event
 	if err == nil {
 		events, err = s.events.Of(one)
 	}
 	if err != nil {
-		s.fail(w, err)
-		return
+		return err
 	}
 	after, err := strconv.Atoi(r.URL.Query().Get("after"))
 	if err != nil || after < 0 || after > len(events) {
 		after = len(events)
 	}
 	if after == len(events) {
-		w.WriteHeader(http.StatusNoContent)
-		return
+		return keepPage(w)
 	}
 	v := sessionView{About: inbox.About{Program: r.PathValue("program"), ID: r.PathValue("id")}, Events: events[after:], After: len(events)}
-	s.render(w, http.StatusOK, "events", view{Data: v})
+	return s.render(w, http.StatusOK, "events", view{Data: v})
 }
 
 // showSessionState shows the state of a session on a page that is open, and whether its
 // changes are still those that the page lists.
-func (s *server) showSessionState(w http.ResponseWriter, r *http.Request) {
+func (s *server) showSessionState(w http.ResponseWriter, r *http.Request) error {
 	key, id := r.PathValue("program"), r.PathValue("id")
 	one, err := inbox.OpenSession(s.options, key, id)
 	var about inbox.About
@@ -517,12 +508,11 @@ func (s *server) showSessionState(w http.ResponseWriter, r *http.Request) {
 		review, err = one.Program.Storage.Sessions.Review(one.Session, nil, false)
 	}
 	if err != nil {
-		s.render(w, http.StatusOK, "over", view{Data: visible.Text(err.Error())})
-		return
+		return s.render(w, http.StatusOK, "over", view{Data: visible.Text(err.Error())})
 	}
 	nonce := r.URL.Query().Get("page")
 	v := s.newStatus(one, about, nonce)
-	digest, ok := s.pages.digestOf(nonce, key, sessionPage(id))
-	v.Stale = !ok || digest != digestReview(review)
-	s.render(w, http.StatusOK, "session-state", view{Data: v})
+	p, ok := s.pages.look(nonce, key, sessionPage(id))
+	v.Stale = !ok || p.digest != digestReview(review)
+	return s.render(w, http.StatusOK, "session-state", view{Data: v})
 }
