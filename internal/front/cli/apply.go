@@ -243,9 +243,7 @@ func (w *workSession) explainBusy(r tool.Result) tool.Result {
 // nothing prints what was skipped, and returns the error that there is nothing to apply
 // or discard.
 func (w *workSession) nothing(cmd *cobra.Command, verb string, r *session.Review) error {
-	for _, text := range w.skippedBy(r) {
-		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+text)
-	}
+	note(cmd, w.skippedBy(r)...)
 	return &sandbox.Error{Op: verb, Code: sandbox.ErrNotFound, Hint: "session " + w.ID + " has no changes to " + verb + "; golem status shows what waits here"}
 }
 

@@ -32,9 +32,7 @@ func (f *gateFlags) applyPicked(cmd *cobra.Command, w *workSession, r *session.R
 	if err != nil {
 		return err
 	}
-	for _, text := range append(w.skippedBy(r), skipped...) {
-		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+text)
-	}
+	note(cmd, append(w.skippedBy(r), skipped...)...)
 	if len(items) == 0 {
 		return &sandbox.Error{Op: "apply", Code: sandbox.ErrNotFound, Hint: "session " + w.ID + " has no changes to choose from; golem diff" + w.option() + " shows why"}
 	}

@@ -360,14 +360,12 @@ func (f *programFlags) listApprovals(cmd *cobra.Command, p *program.Program, r *
 		}
 		kept = append(kept, d)
 	}
-	if wantsJSON(cmd) {
-		return printJSON(cmd.OutOrStdout(), map[string]any{"pending": pending, "rules": kept})
-	}
-	printApprovals(cmd.OutOrStdout(), pending, kept)
-	if len(pending) == 0 {
-		f.printElsewhere(cmd.OutOrStdout())
-	}
-	return nil
+	return printOr(cmd, map[string]any{"pending": pending, "rules": kept}, func(w io.Writer) {
+		printApprovals(w, pending, kept)
+		if len(pending) == 0 {
+			f.printElsewhere(w)
+		}
+	})
 }
 
 // comesTo returns the summary of a call, or its effects if it has none.
@@ -445,11 +443,7 @@ func newApprovalsShow() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if wantsJSON(cmd) {
-			return printJSON(cmd.OutOrStdout(), map[string]any{"id": w.ID, "request": request})
-		}
-		showRequest(cmd.OutOrStdout(), request)
-		return nil
+		return printOr(cmd, map[string]any{"id": w.ID, "request": request}, func(w io.Writer) { showRequest(w, request) })
 	}
 	return cmd
 }
@@ -472,11 +466,7 @@ func newApprovalsRevoke() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if wantsJSON(cmd) {
-			return printJSON(cmd.OutOrStdout(), map[string]string{"revoked": args[0], "was": what})
-		}
-		fmt.Fprintf(cmd.OutOrStdout(), "revoked: %s\n", what)
-		return nil
+		return printLineOr(cmd, map[string]string{"revoked": args[0], "was": what}, "revoked: %s", what)
 	}
 	return cmd
 }

@@ -404,25 +404,14 @@ Exit code 0: unchanged; 1: changed.`,
 }
 
 func printReport(cmd *cobra.Command, r audit.Report, where string) error {
-	w := cmd.OutOrStdout()
-	if wantsJSON(cmd) {
-		doc := map[string]any{"ok": r.Bad == nil, "records": r.Records, "state": where, "mended": len(r.Repairs), "behind": r.Behind, "unfinished": len(r.Open)}
-		if !r.Head.IsZero() {
-			doc["head"] = r.Head
-		}
-		if r.Bad != nil {
-			doc["bad"] = map[string]any{"record": r.Bad.Number, "what": r.Bad.What}
-		}
-		if err := printJSON(w, doc); err != nil {
-			return err
-		}
-	} else {
-		printVerdict(w, r, where)
+	doc := map[string]any{"ok": r.Bad == nil, "records": r.Records, "state": where, "mended": len(r.Repairs), "behind": r.Behind, "unfinished": len(r.Open)}
+	if !r.Head.IsZero() {
+		doc["head"] = r.Head
 	}
 	if r.Bad != nil {
-		return exit(exitFailed)
+		doc["bad"] = map[string]any{"record": r.Bad.Number, "what": r.Bad.What}
 	}
-	return nil
+	return cmp.Or(printOr(cmd, doc, func(w io.Writer) { printVerdict(w, r, where) }), exitIf(r.Bad != nil, exitFailed))
 }
 
 func printVerdict(w io.Writer, r audit.Report, folder string) {

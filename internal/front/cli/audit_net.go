@@ -65,16 +65,9 @@ func (f *programFlags) printConnections(cmd *cobra.Command, filter *filterFlags)
 		slices.SortStableFunc(list, func(a, b connectionRecord) int { return a.Time.Compare(b.Time) })
 		list = list[max(0, len(list)-last):]
 	}
-	if wantsJSON(cmd) {
-		return printJSON(cmd.OutOrStdout(), map[string]any{"connections": list})
-	}
-	if len(list) == 0 {
-		fmt.Fprintln(cmd.OutOrStdout(), "no connections; golem records those of commands whose network is a list of hosts")
-		return nil
-	}
-	rows := [][]string{{"time", "session", "host", "decision", "sent", "received", "seconds", "note"}}
+	head, rows := []string{"time", "session", "host", "decision", "sent", "received", "seconds", "note"}, [][]string{}
 	if filter.all {
-		rows[0] = append([]string{"program"}, rows[0]...)
+		head = append([]string{"program"}, head...)
 	}
 	for _, c := range list {
 		note := strings.Join(compactTexts(c.Client, c.Note), ": ")
@@ -88,8 +81,7 @@ func (f *programFlags) printConnections(cmd *cobra.Command, filter *filterFlags)
 		}
 		rows = append(rows, row)
 	}
-	printColumns(cmd.OutOrStdout(), rows)
-	return nil
+	return printTableOr(cmd, map[string]any{"connections": list}, "no connections; golem records those of commands whose network is a list of hosts", head, rows)
 }
 
 // hostAndPort returns a host with its port, if there was one.

@@ -148,9 +148,7 @@ func (c *userCall) openGate(ctx context.Context) (*program.OpenWorker, error) {
 	if canChange(gate.Gate, c.Tool) {
 		notes = slices.Concat(notes, gate.Notes)
 	}
-	for _, note := range notes {
-		fmt.Fprintln(errs, "golem: "+note)
-	}
+	note(c.cmd, notes...)
 	return gate, nil
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -84,11 +83,11 @@ type completer = cobra.CompletionFunc
 
 // flagCompleters complete the values of flags, by the names of the flags.
 var flagCompleters = map[string]completer{
-	"session":  completeSessions,
-	"resume":   completeSessions,
-	"worker":   completeWorkers,
-	"entry":    completeWorkers,
-	"profile":  completeProfiles,
+	"session":  completing(sessionValues),
+	"resume":   completing(sessionValues),
+	"worker":   completing(workerValues),
+	"entry":    completing(workerValues),
+	"profile":  completing(profileValues),
 	"program":  completeDirs,
 	"state":    completeDirs,
 	"root":     completeDirs,
@@ -104,13 +103,13 @@ var flagCompleters = map[string]completer{
 // argCompleters complete the arguments of commands, by the paths of the commands. The
 // shell completes file names for the other commands that take arguments.
 var argCompleters = map[string]completer{
-	"golem sessions show":    completeSessions,
-	"golem sessions export":  completeSessions,
-	"golem sessions remove":  completeSessions,
-	"golem approve":          completeApprovals,
-	"golem approvals show":   completeApprovals,
-	"golem approvals revoke": completeApprovals,
-	"golem tools":            completeTools,
+	"golem sessions show":    completing(sessionValues),
+	"golem sessions export":  completing(sessionValues),
+	"golem sessions remove":  completing(sessionValues),
+	"golem approve":          completing(approvalValues),
+	"golem approvals show":   completing(approvalValues),
+	"golem approvals revoke": completing(approvalValues),
+	"golem tools":            completing(toolValues),
 	"golem tool":             completeToolCall,
 	"golem man":              completeDirs,
 	"golem init":             completeDirs,
@@ -148,48 +147,45 @@ func completionFlags(cmd *cobra.Command) *programFlags {
 	return f
 }
 
-// complete returns the values that begin with the typed text. It skips values that a
-// shell would split or that are not plain text.
-func complete(typed string, values []cobra.Completion) ([]cobra.Completion, cobra.ShellCompDirective) {
-	var fits []cobra.Completion
-	for _, v := range values {
-		word, about, _ := strings.Cut(v, "\t")
-		if strings.HasPrefix(word, typed) && visible.CommandLine(word) == word && word != "" {
-			fits = append(fits, cobra.CompletionWithDesc(word, visible.Line(about, maxAbout)))
+// completing returns a completer for values. It offers those that begin with the typed text,
+// and skips values that a shell would split or that are not plain text.
+func completing(values func(cmd *cobra.Command, args []string) []cobra.Completion) completer {
+	return func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		var fits []cobra.Completion
+		for _, v := range values(cmd, args) {
+			word, about, _ := strings.Cut(v, "\t")
+			if strings.HasPrefix(word, typed) && visible.CommandLine(word) == word && word != "" {
+				fits = append(fits, cobra.CompletionWithDesc(word, visible.Line(about, maxAbout)))
+			}
 		}
+		return fits, cobra.ShellCompDirectiveNoFileComp
 	}
-	return fits, cobra.ShellCompDirectiveNoFileComp
 }
 
 // maxAbout is how many characters of a description a completion shows.
 const maxAbout = 60
 
-func completeSessions(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func sessionValues(cmd *cobra.Command, _ []string) (values []cobra.Completion) {
 	all, err := completionFlags(cmd).sessionsHere()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+	if err != nil || len(all) == 0 {
+		return nil
 	}
-	var values []cobra.Completion
 	for _, w := range all {
 		values = append(values, w.ID+"\t"+strings.TrimPrefix(w.title(), "session "+w.ID+" "))
 	}
-	if len(values) > 0 {
-		values = append(values, lastSession+"\tthe session that was used last")
-	}
-	return complete(typed, values)
+	return append(values, lastSession+"\tthe session that was used last")
 }
 
-func completeApprovals(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func approvalValues(cmd *cobra.Command, _ []string) (values []cobra.Completion) {
 	p, err := completionFlags(cmd).open(opening{otherwise: sessionOrState})
 	if err != nil || !p.Storage.Exists() { // opening the records would make the state
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return nil
 	}
 	r, err := p.Storage.OpenRecords()
 	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return nil
 	}
 	defer r.Close()
-	var values []cobra.Completion
 	if waiting, err := r.Approvals.Pending(); err == nil && cmd.Name() != "revoke" {
 		for _, w := range waiting {
 			values = append(values, w.ID+"\t"+w.Tool+" "+w.Summary)
@@ -200,31 +196,25 @@ func completeApprovals(cmd *cobra.Command, _ []string, typed string) ([]cobra.Co
 			values = append(values, rule.ID+"\t"+rule.String())
 		}
 	}
-	return complete(typed, values)
+	return values
 }
 
-func completeWorkers(cmd *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func workerValues(cmd *cobra.Command, _ []string) (values []cobra.Completion) {
 	p, _ := completionFlags(cmd).open(opening{strict: true, otherwise: emptyProgram}) // other problems of the program do not matter here
-	if p == nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+	if p != nil {
+		for _, w := range p.Workers {
+			values = append(values, w.Name+"\t"+w.Description)
+		}
 	}
-	var values []cobra.Completion
-	for _, w := range p.Workers {
-		values = append(values, w.Name+"\t"+w.Description)
-	}
-	return complete(typed, values)
+	return values
 }
 
-func completeProfiles(_ *cobra.Command, _ []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
-	all, err := agentUser().All()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	var values []cobra.Completion
+func profileValues(*cobra.Command, []string) (values []cobra.Completion) {
+	all, _ := agentUser().All() // without profiles there is nothing to complete
 	for _, p := range all {
 		values = append(values, p.Name)
 	}
-	return complete(typed, values)
+	return values
 }
 
 func completeDirs(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
@@ -242,24 +232,27 @@ func toolsHere(cmd *cobra.Command) []tool.Tool {
 	return program.Tools()
 }
 
-func completeTools(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func toolValues(cmd *cobra.Command, args []string) (values []cobra.Completion) {
 	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return nil
 	}
-	var values []cobra.Completion
 	for _, t := range toolsHere(cmd) {
 		if !t.Unlisted {
 			values = append(values, t.Name+"\t"+firstSentence(t.Description))
 		}
 	}
-	return complete(typed, values)
+	return values
 }
 
 // completeToolCall completes the name of a tool, and then its flags.
 func completeToolCall(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	i := slices.IndexFunc(args, func(word string) bool { return !strings.HasPrefix(word, "-") })
-	if i < 0 && !strings.HasPrefix(typed, "-") {
-		return completeTools(cmd, nil, typed)
+	isFlag := strings.HasPrefix(typed, "-")
+	switch {
+	case i < 0 && !isFlag:
+		return completing(toolValues)(cmd, nil, typed)
+	case !isFlag:
+		return nil, cobra.ShellCompDirectiveDefault
 	}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.AddFlagSet(cmd.Flags())
@@ -268,27 +261,24 @@ func completeToolCall(cmd *cobra.Command, args []string, typed string) ([]cobra.
 			newToolArgs(t).addTo(flags)
 		}
 	}
-	var values []cobra.Completion
-	flags.VisitAll(func(f *pflag.Flag) {
-		_, about := pflag.UnquoteUsage(f)
-		values = append(values, "--"+f.Name+"\t"+about)
-	})
-	if !strings.HasPrefix(typed, "-") {
-		return nil, cobra.ShellCompDirectiveDefault
-	}
-	return complete(typed, values)
+	return completing(func(*cobra.Command, []string) (values []cobra.Completion) {
+		flags.VisitAll(func(f *pflag.Flag) {
+			_, about := pflag.UnquoteUsage(f)
+			values = append(values, "--"+f.Name+"\t"+about)
+		})
+		return values
+	})(cmd, args, typed)
 }
 
-func completeCommands(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+func commandValues(cmd *cobra.Command, args []string) (values []cobra.Completion) {
 	about, rest, err := cmd.Root().Find(args)
 	if err != nil || len(rest) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return nil
 	}
-	var values []cobra.Completion
 	for _, c := range about.Commands() {
 		if c.IsAvailableCommand() {
-			values = append(values, fmt.Sprintf("%s\t%s", c.Name(), c.Short))
+			values = append(values, c.Name()+"\t"+c.Short)
 		}
 	}
-	return complete(typed, values)
+	return values
 }

@@ -21,9 +21,7 @@ func showCommits(cmd *cobra.Command, w *workSession, stat bool) error {
 	if err != nil {
 		return err
 	}
-	for _, text := range skipped {
-		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+text)
-	}
+	note(cmd, skipped...)
 	if wantsJSON(cmd) {
 		return printJSON(cmd.OutOrStdout(), map[string]any{"session": w.ID, "repositories": append([]settle.CommitRepository{}, list...), "skipped": append([]string{}, skipped...)})
 	}

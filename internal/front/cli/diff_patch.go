@@ -33,9 +33,7 @@ func (w *workSession) printPatch(cmd *cobra.Command, r *session.Review) error {
 	if len(flags) < len(r.Flags) {
 		fmt.Fprintf(errs, "! %s of %s; golem diff%s --stat lists all\n", visible.Number(len(flags)), visible.Count(len(r.Flags), "warning"), w.option())
 	}
-	for _, text := range w.skippedBy(r) {
-		fmt.Fprintln(errs, "golem: "+text)
-	}
+	note(cmd, w.skippedBy(r)...)
 	top := w.patchTop(r)
 	if top != w.dir {
 		fmt.Fprintf(errs, "golem: the paths in the patch are relative to %s\n", visible.Name(top))
@@ -56,10 +54,7 @@ func (w *workSession) printPatch(cmd *cobra.Command, r *session.Review) error {
 			fmt.Fprintf(errs, "golem: the patch lacks %s: %s\n", w.shown(c.Path), why)
 		}
 	}
-	if lacks > 0 {
-		return exit(exitFailed)
-	}
-	return nil
+	return exitIf(lacks > 0, exitFailed)
 }
 
 // rawOutput returns the writer below the one that escapes text, if that is no terminal.

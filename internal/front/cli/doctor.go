@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -75,7 +76,7 @@ not offer.`,
 		case fix && wantsJSON(cmd):
 			return usageError("--fix prints no JSON; golem doctor --json says what is missing")
 		case profile && !fix:
-			return printProfile(cmd.OutOrStdout(), wantsJSON(cmd))
+			return printProfile(cmd)
 		}
 		if err := checkDir(flags.dir); err != nil {
 			return err
@@ -102,31 +103,19 @@ not offer.`,
 			Refused:  len(level) > 0 && level[0].Holds == "no",
 			Fixable:  len(jail.Fixes("")) > 0,
 		}
-		if wantsJSON(cmd) {
-			err = printJSON(cmd.OutOrStdout(), d)
-		} else {
-			d.print(cmd.OutOrStdout())
-		}
-		if err == nil && (!d.Default || d.Refused) {
-			err = exit(exitNoSandbox)
-		}
-		return err
+		return cmp.Or(printOr(cmd, d, d.print), exitIf(!d.Default || d.Refused, exitNoSandbox))
 	}
 	return cmd
 }
 
 // printProfile prints the AppArmor profile for this program.
-func printProfile(w io.Writer, asJSON bool) error {
+func printProfile(cmd *cobra.Command) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	text := jail.AppArmor(sandbox.Host(self))
-	if asJSON {
-		return printJSON(w, map[string]string{"profile": text})
-	}
-	_, err = io.WriteString(w, text)
-	return err
+	return printOr(cmd, map[string]string{"profile": text}, func(w io.Writer) { io.WriteString(w, text) })
 }
 
 func findings(list []jail.Finding) []finding {

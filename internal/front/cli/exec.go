@@ -181,9 +181,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 		return errors.Join(err, x.Ports.Close())
 	}
 	f.tell(cmd, p, gate, agent, x, args[0]) // only now, because a session that did not open needs no report
-	for _, note := range slices.Concat(gate.StartNotes, gate.Notes, outside) {
-		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
-	}
+	note(cmd, slices.Concat(gate.StartNotes, gate.Notes, outside)...)
 	r := gate.Do(cmd.Context(), policy.User, call)
 	ran, began := r.Data.(jail.Result)
 	if r.Changes = nil; r.Words() != "" || len(r.Notes) > 0 || r.Err != nil {

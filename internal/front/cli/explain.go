@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,15 +106,7 @@ Exit code 0: yes; 3: no.`,
 				fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+hint)
 			}
 		}
-		if wantsJSON(cmd) {
-			err = printJSON(cmd.OutOrStdout(), a)
-		} else {
-			printAnswer(cmd.OutOrStdout(), a)
-		}
-		if err == nil && !a.Allowed {
-			err = exit(exitDenied)
-		}
-		return err
+		return cmp.Or(printOr(cmd, a, func(w io.Writer) { printAnswer(w, a) }), exitIf(!a.Allowed, exitDenied))
 	}
 	return cmd
 }
@@ -183,15 +176,7 @@ func explainCommand(cmd *cobra.Command, flags *programFlags, line, worker string
 	if err != nil {
 		return err
 	}
-	if wantsJSON(cmd) {
-		err = printJSON(cmd.OutOrStdout(), a)
-	} else {
-		printCommand(cmd.OutOrStdout(), a)
-	}
-	if err == nil && !a.Allowed {
-		err = exit(exitDenied)
-	}
-	return err
+	return cmp.Or(printOr(cmd, a, func(w io.Writer) { printCommand(w, a) }), exitIf(!a.Allowed, exitDenied))
 }
 
 // yesOrNo returns the answer in a few words.

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
+	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,10 +25,7 @@ func explainNetwork(cmd *cobra.Command, flags *programFlags, url, worker string)
 	if err != nil {
 		return usagef("--net %v", err)
 	}
-	if wantsJSON(cmd) {
-		err = printJSON(cmd.OutOrStdout(), a)
-	} else {
-		w := cmd.OutOrStdout()
+	err = printOr(cmd, a, func(w io.Writer) {
 		fmt.Fprintf(w, "%s: %s\n", yesOrNo(a.Allowed, ""), visible.Text(a.Reason))
 		rows := [][]string{{"from", visible.Text(a.From)}}
 		if a.Rule != "" {
@@ -42,9 +41,6 @@ func explainNetwork(cmd *cobra.Command, flags *programFlags, url, worker string)
 			rows = append(rows, []string{"trust", "you do not trust this program yet; golem trust shows it"})
 		}
 		printColumns(w, rows)
-	}
-	if err == nil && !a.Allowed {
-		err = exit(exitDenied)
-	}
-	return err
+	})
+	return cmp.Or(err, exitIf(!a.Allowed, exitDenied))
 }

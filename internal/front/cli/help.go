@@ -21,7 +21,7 @@ func newHelp() *cobra.Command {
 		Short:   "Explain a command",
 		Example: "  golem help apply\n  golem help sessions show",
 
-		ValidArgsFunction: completeCommands,
+		ValidArgsFunction: completing(commandValues),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -19,7 +19,10 @@ import (
 )
 
 // hubFlags name the credentials for a hub.
-type hubFlags struct{ creds string }
+type hubFlags struct {
+	creds string
+	data  string // the directory of a hub on this machine, which has those of its administrator
+}
 
 func addHubFlags(cmd *cobra.Command) *hubFlags {
 	f := &hubFlags{}
@@ -27,10 +30,16 @@ func addHubFlags(cmd *cobra.Command) *hubFlags {
 	return f
 }
 
-// credentials reads the credentials of the flag, of GOLEM_HUB, or of the file beside the user's
+// credentials reads the credentials of the flags, of GOLEM_HUB, or of the file beside the user's
 // configuration.
 func (f *hubFlags) credentials() (hub.Credentials, error) {
 	file := cmp.Or(f.creds, os.Getenv("GOLEM_HUB"), hubOfConfig())
+	if f.data != "" {
+		if f.creds != "" {
+			return hub.Credentials{}, usageError("--data and --creds name the credentials; use one of them")
+		}
+		file = filepath.Join(f.data, "admin.creds")
+	}
 	if file == "" {
 		home, _ := os.UserHomeDir()
 		config := configFile(home)
@@ -142,27 +151,11 @@ func isProgram(file string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// adminFlags name the credentials of an administrator.
-type adminFlags struct {
-	*hubFlags
-	data string
-}
-
-func addAdminFlags(cmd *cobra.Command) *adminFlags {
-	f := &adminFlags{hubFlags: addHubFlags(cmd)}
+// addAdminFlags adds the flags that name the credentials of an administrator.
+func addAdminFlags(cmd *cobra.Command) *hubFlags {
+	f := addHubFlags(cmd)
 	cmd.Flags().StringVar(&f.data, "data", "", "the directory of a hub on this machine, which has the credentials of its administrator")
 	return f
-}
-
-func (f *adminFlags) use() error {
-	if f.data == "" {
-		return nil
-	}
-	if f.creds != "" {
-		return usageError("--data and --creds name the credentials; use one of them")
-	}
-	f.creds = filepath.Join(f.data, "admin.creds")
-	return nil
 }
 
 func newHubInvite() *cobra.Command {
@@ -194,9 +187,6 @@ makes jobs; admin invites, revokes, and reads and cancels all jobs.`,
 		r, err := hub.ParseRole(role)
 		if err != nil {
 			return usageError(err.Error())
-		}
-		if err := f.use(); err != nil {
-			return err
 		}
 		seed, key, err := hub.NewSeed()
 		if err != nil {
@@ -235,16 +225,10 @@ func newHubUsers() *cobra.Command {
 	}
 	f := addAdminFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := f.use(); err != nil {
-			return err
-		}
 		return f.ask(cmd, func(ctx context.Context, c *hub.Client) error {
 			list, err := c.Users(ctx)
 			if err != nil {
 				return err
-			}
-			if wantsJSON(cmd) {
-				return printJSON(cmd.OutOrStdout(), list)
 			}
 			rows := [][]string{{"NAME", "ROLE", "KEY", "INVITED"}}
 			for _, u := range list {
@@ -254,8 +238,7 @@ func newHubUsers() *cobra.Command {
 				}
 				rows = append(rows, []string{visible.Line(u.Name, maxColumns), string(u.Role), u.Key, invited})
 			}
-			printColumns(cmd.OutOrStdout(), rows)
-			return nil
+			return printOr(cmd, list, func(w io.Writer) { printColumns(w, rows) })
 		})
 	}
 	return cmd
@@ -273,19 +256,12 @@ the old key: golem hub users lists the keys. A name stands for all its keys.`,
 	}
 	f := addAdminFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := f.use(); err != nil {
-			return err
-		}
 		return f.ask(cmd, func(ctx context.Context, c *hub.Client) error {
 			n, err := c.Revoke(ctx, args[0])
 			if err != nil {
 				return err
 			}
-			if wantsJSON(cmd) {
-				return printJSON(cmd.OutOrStdout(), map[string]any{"revoked": n})
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "revoked %s of %s\n", visible.Count(n, "key"), sandbox.Shown(args[0]))
-			return nil
+			return printLineOr(cmd, map[string]any{"revoked": n}, "revoked %s of %s", visible.Count(n, "key"), sandbox.Shown(args[0]))
 		})
 	}
 	return cmd

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -26,9 +25,6 @@ is connected asks for work, or beats, every few seconds.`,
 	}
 	f := addAdminFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := f.use(); err != nil {
-			return err
-		}
 		return f.ask(cmd, func(ctx context.Context, c *hub.Client) error {
 			list, err := c.Nodes(ctx)
 			if err != nil {
@@ -37,19 +33,11 @@ is connected asks for work, or beats, every few seconds.`,
 			for i, n := range list { // a node chooses its version
 				list[i].Name, list[i].Version = visible.Line(n.Name, maxColumns), visible.Line(n.Version, maxColumns)
 			}
-			if wantsJSON(cmd) {
-				return printJSON(cmd.OutOrStdout(), list)
-			}
-			if len(list) == 0 {
-				fmt.Fprintln(cmd.OutOrStdout(), "no nodes; golem node --creds node.creds offers a machine")
-				return nil
-			}
-			rows := [][]string{{"NODE", "JOBS", "SLOTS", "LABELS", "VERSION", "SEEN"}}
+			var rows [][]string
 			for _, n := range list {
 				rows = append(rows, []string{n.Name, strconv.Itoa(len(n.Jobs)), strconv.Itoa(n.Slots), strings.Join(n.Labels, ","), n.Version, age(n.Seen)})
 			}
-			printColumns(cmd.OutOrStdout(), rows)
-			return nil
+			return printTableOr(cmd, list, "no nodes; golem node --creds node.creds offers a machine", []string{"NODE", "JOBS", "SLOTS", "LABELS", "VERSION", "SEEN"}, rows)
 		})
 	}
 	return cmd
@@ -77,9 +65,6 @@ golem jobs rm removes jobs of your own.`,
 		if older == 0 {
 			return usageError("prune what? golem hub prune --older 30d removes jobs that are over and have not changed for 30 days")
 		}
-		if err := f.use(); err != nil {
-			return err
-		}
 		c, err := f.connect(cmd)
 		if err != nil {
 			return err
@@ -89,15 +74,11 @@ golem jobs rm removes jobs of your own.`,
 		if err != nil {
 			return inbox.HubError(err)
 		}
-		if wantsJSON(cmd) {
-			return printJSON(cmd.OutOrStdout(), map[string]any{"jobs": n, "removed": !dry})
-		}
 		word := "removed"
 		if dry {
 			word = "would remove"
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n", word, visible.Count(n, "job"))
-		return nil
+		return printLineOr(cmd, map[string]any{"jobs": n, "removed": !dry}, "%s %s", word, visible.Count(n, "job"))
 	}
 	return cmd
 }

@@ -118,12 +118,7 @@ func (f *programFlags) trustInstruction(cmd *cobra.Command, file string, yes, pr
 		}
 	}
 	if wantsJSON(cmd) {
-		if err := printJSON(out, map[string]any{"file": visible.Text(one.Name), "hash": one.Hash(), "trusted": one.Trusted}); err != nil {
-			return err
-		}
+		err = printJSON(out, map[string]any{"file": visible.Text(one.Name), "hash": one.Hash(), "trusted": one.Trusted})
 	}
-	if !one.Trusted {
-		return exit(exitDenied)
-	}
-	return nil
+	return cmp.Or(err, exitIf(!one.Trusted, exitDenied))
 }

@@ -35,11 +35,7 @@ not exist. The pages have the same text as --help.`,
 			if err != nil {
 				return err
 			}
-			if wantsJSON(cmd) {
-				return printJSON(cmd.OutOrStdout(), map[string]any{"dir": args[0], "pages": names})
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "wrote %d pages to %s; man -l %s shows the first\n", len(names), visible.CommandLine(args[0]), visible.CommandLine(filepath.Join(args[0], names[0])))
-			return nil
+			return printLineOr(cmd, map[string]any{"dir": args[0], "pages": names}, "wrote %d pages to %s; man -l %s shows the first", len(names), visible.CommandLine(args[0]), visible.CommandLine(filepath.Join(args[0], names[0])))
 		},
 	}
 }

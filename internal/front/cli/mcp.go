@@ -196,9 +196,7 @@ func (f *mcpFlags) tell(cmd *cobra.Command, p *program.Program) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s is at %s, %s\n", m.Source, m.Target, m.Mode)
 	}
 	notes, _ := p.ServerNotes(f.worker) // the gate reports errors of the worker
-	for _, note := range notes {
-		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
-	}
+	note(cmd, notes...)
 }
 
 // shortly returns a request as text of at most so many bytes for a form, and the items that

@@ -70,11 +70,8 @@ deletes it.`,
 			return caught.code()
 		case err != nil:
 			return err
-		case wantsJSON(cmd):
-			return printJSON(cmd.OutOrStdout(), map[string]any{"ok": true, "server": args[0]})
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "logged in at %s; golem tools --accept %s lists its tools\n", visible.Text(args[0]), visible.CommandLine(args[0]))
-		return nil
+		return printLineOr(cmd, map[string]any{"ok": true, "server": args[0]}, "logged in at %s; golem tools --accept %s lists its tools", visible.Text(args[0]), visible.CommandLine(args[0]))
 	}
 	return cmd
 }
@@ -107,11 +104,8 @@ func newMCPLogout() *cobra.Command {
 			return usagef("there is no login at %s; golem mcp login %s logs in", visible.Text(args[0]), visible.CommandLine(args[0]))
 		case err != nil:
 			return err
-		case wantsJSON(cmd):
-			return printJSON(cmd.OutOrStdout(), map[string]any{"ok": true, "server": args[0]})
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "deleted the login at %s\n", visible.Text(args[0]))
-		return nil
+		return printLineOr(cmd, map[string]any{"ok": true, "server": args[0]}, "deleted the login at %s", visible.Text(args[0]))
 	}
 	return cmd
 }

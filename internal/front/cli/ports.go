@@ -147,17 +147,9 @@ func printPorts(cmd *cobra.Command, all []*workSession) error {
 		list = append(list, w.of())
 	}
 	ports := inbox.PublishedPorts(list)
-	if wantsJSON(cmd) {
-		return printJSON(cmd.OutOrStdout(), map[string]any{"ports": ports})
-	}
-	if len(ports) == 0 {
-		fmt.Fprintln(cmd.OutOrStdout(), "no published ports; golem ports add PORT publishes one while a command runs")
-		return nil
-	}
 	var rows [][]string
 	for _, p := range ports {
 		rows = append(rows, []string{p.Session, p.What, p.Port().String()})
 	}
-	printColumns(cmd.OutOrStdout(), rows)
-	return nil
+	return printTableOr(cmd, map[string]any{"ports": ports}, "no published ports; golem ports add PORT publishes one while a command runs", nil, rows)
 }

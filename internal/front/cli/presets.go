@@ -2,8 +2,9 @@ package cli
 
 import (
 	"cmp"
+	"fmt"
+	"io"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -42,13 +43,8 @@ func printPresets(cmd *cobra.Command, p *program.Program) error {
 			rows = append(rows, row)
 		}
 	}
-	if wantsJSON(cmd) {
-		return printJSON(cmd.OutOrStdout(), map[string]any{"presets": list})
-	}
-	printColumns(cmd.OutOrStdout(), rows)
-	_, err := cmd.OutOrStdout().Write([]byte(strings.TrimLeft(`
-network.presets in golem-forge.config.yaml adds them to the hosts of a program, and
-golem exec --net +PRESET to those of one call. Commands can only read there.
-`, "\n")))
-	return err
+	return printOr(cmd, map[string]any{"presets": list}, func(w io.Writer) {
+		printColumns(w, rows)
+		fmt.Fprintln(w, "network.presets in golem-forge.config.yaml adds them to the hosts of a program, and\ngolem exec --net +PRESET to those of one call. Commands can only read there.")
+	})
 }

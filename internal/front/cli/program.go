@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -365,11 +366,7 @@ value.`,
 				rows = append(rows, []string{name + v.Key, v.Text, v.From.String()})
 			}
 		}
-		if wantsJSON(cmd) {
-			return printJSON(cmd.OutOrStdout(), map[string]any{"values": list})
-		}
-		printColumns(cmd.OutOrStdout(), rows)
-		return nil
+		return printOr(cmd, map[string]any{"values": list}, func(w io.Writer) { printColumns(w, rows) })
 	}
 	cmd.AddCommand(newConfigEdit(), newConfigSet())
 	return cmd

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -238,9 +239,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	if p.IsDefault() && !out.json {
 		f.tellDefault(cmd, p, r.Gate, m.Name)
 	}
-	for _, note := range append(r.Gate.StartNotes, r.Gate.Notes...) {
-		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
-	}
+	note(cmd, slices.Concat(r.Gate.StartNotes, r.Gate.Notes)...)
 	out.session = r.ID
 	traces.begin(r.ID)
 	r.Chat = r.Chat || f.chatty

@@ -232,10 +232,7 @@ func (s *scanning) end() error {
 			fmt.Fprintln(s.cmd.OutOrStdout(), "  "+line)
 		}
 	}
-	if s.holds > 0 {
-		return exit(exitFailed)
-	}
-	return nil
+	return exitIf(s.holds > 0, exitFailed)
 }
 
 // about describes for each scanner its findings and how many files it did not read

@@ -94,14 +94,12 @@ final newline.`,
 			if err != nil {
 				return err
 			}
-			if wantsJSON(cmd) {
-				return printJSON(cmd.OutOrStdout(), map[string]any{"name": args[0], "in": in})
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "stored %s in %s\n", args[0], placeOfSecret(s, in))
-			if why != "" {
-				fmt.Fprintf(cmd.ErrOrStderr(), "golem: the system's keyring is not available (%s); only you can read the file, but it is not encrypted\n", visible.Line(why, 200))
-			}
-			return nil
+			return printOr(cmd, map[string]any{"name": args[0], "in": in}, func(w io.Writer) {
+				fmt.Fprintf(w, "stored %s in %s\n", args[0], placeOfSecret(s, in))
+				if why != "" {
+					note(cmd, "the system's keyring is not available ("+visible.Line(why, 200)+"); only you can read the file, but it is not encrypted")
+				}
+			})
 		},
 	}
 }
@@ -196,13 +194,6 @@ func newSecretList() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if wantsJSON(cmd) {
-				return printJSON(cmd.OutOrStdout(), map[string]any{"secrets": append([]keyring.Entry{}, list...)})
-			}
-			if len(list) == 0 {
-				fmt.Fprintln(cmd.OutOrStdout(), "no secrets; golem secret set NAME stores one")
-				return nil
-			}
 			var rows [][]string
 			for _, e := range list {
 				place, date := "-", "-"
@@ -211,13 +202,13 @@ func newSecretList() *cobra.Command {
 				}
 				rows = append(rows, []string{e.Name, place, date})
 			}
-			printColumns(cmd.OutOrStdout(), rows)
+			err = printTableOr(cmd, map[string]any{"secrets": append([]keyring.Entry{}, list...)}, "no secrets; golem secret set NAME stores one", nil, rows)
 			for _, e := range list {
-				if e.Problem != "" {
-					fmt.Fprintf(cmd.ErrOrStderr(), "golem: warning: the secret %s cannot be used: %s\n", e.Name, visible.Line(e.Problem, 300))
+				if e.Problem != "" && !wantsJSON(cmd) {
+					note(cmd, "warning: the secret "+e.Name+" cannot be used: "+visible.Line(e.Problem, 300))
 				}
 			}
-			return nil
+			return err
 		},
 	}
 }
@@ -240,11 +231,7 @@ func newSecretRemove() *cobra.Command {
 			} else if err != nil {
 				return err
 			}
-			if wantsJSON(cmd) {
-				return printJSON(cmd.OutOrStdout(), map[string]any{"removed": args[0]})
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "removed %s\n", args[0])
-			return nil
+			return printLineOr(cmd, map[string]any{"removed": args[0]}, "removed %s", args[0])
 		},
 	}
 }

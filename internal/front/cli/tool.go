@@ -108,12 +108,10 @@ server, shows the differences, and accepts them if you answer yes.`,
 			if err != nil {
 				return err
 			}
-			if wantsJSON(cmd) {
-				return printJSON(cmd.OutOrStdout(), aboutTool(gate, t))
-			}
-			printTool(cmd.OutOrStdout(), t)
-			fmt.Fprintf(cmd.OutOrStdout(), "\napproval for %s: %s\n", strings.Join(gate.Workers, " → "), gate.HighestApproval(t))
-			return nil
+			return printOr(cmd, aboutTool(gate, t), func(w io.Writer) {
+				printTool(w, t)
+				fmt.Fprintf(w, "\napproval for %s: %s\n", strings.Join(gate.Workers, " → "), gate.HighestApproval(t))
+			})
 		}
 		if trusted, err := p.IsTrusted(); err != nil {
 			return err
@@ -195,20 +193,18 @@ func aboutTool(g tool.Gate, t tool.Tool) toolDocument {
 
 func listTools(cmd *cobra.Command, g tool.Gate) error {
 	list := []toolDocument{}
-	rows := [][]string{}
+	rows := [][]string{{"tool", "for", "approval", "effects", "description"}}
 	for _, t := range offered(g) {
 		d := aboutTool(g, t)
 		list = append(list, d)
 		rows = append(rows, []string{d.Name, d.Mode, d.Approval, strings.Join(d.Effects, " "), firstSentence(d.Description)})
 	}
-	if wantsJSON(cmd) {
-		return printJSON(cmd.OutOrStdout(), map[string]any{"worker": strings.Join(g.Workers, " → "), "tools": list})
-	}
-	printColumns(cmd.OutOrStdout(), append([][]string{{"tool", "for", "approval", "effects", "description"}}, rows...))
-	if len(rows) == 0 {
-		fmt.Fprintln(cmd.OutOrStdout(), "this worker has no tools")
-	}
-	return nil
+	return printOr(cmd, map[string]any{"worker": strings.Join(g.Workers, " → "), "tools": list}, func(w io.Writer) {
+		printColumns(w, rows)
+		if len(list) == 0 {
+			fmt.Fprintln(w, "this worker has no tools")
+		}
+	})
 }
 
 // offered returns the tools that the model of a worker or the user may call.

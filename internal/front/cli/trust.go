@@ -87,14 +87,9 @@ Exit code 0: trusted; 3: not trusted.`,
 			}
 		}
 		if wantsJSON(cmd) {
-			if err := printJSON(cmd.OutOrStdout(), doc); err != nil {
-				return err
-			}
+			err = printJSON(cmd.OutOrStdout(), doc)
 		}
-		if !doc.Trusted {
-			return exit(exitDenied)
-		}
-		return nil
+		return cmp.Or(err, exitIf(!doc.Trusted, exitDenied))
 	}
 	return cmd
 }

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"fmt"
-
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/records/version"
@@ -21,9 +19,5 @@ func newVersion() *cobra.Command {
 
 func printVersion(cmd *cobra.Command) error {
 	b := version.Current()
-	if wantsJSON(cmd) {
-		return printJSON(cmd.OutOrStdout(), b)
-	}
-	fmt.Fprintln(cmd.OutOrStdout(), b.Text("golem"))
-	return nil
+	return printLineOr(cmd, b, "%s", b.Text("golem"))
 }

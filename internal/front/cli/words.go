@@ -23,6 +23,50 @@ func printJSON(w io.Writer, document any) error {
 	return err
 }
 
+// printOr prints a document with --json. Otherwise print prints it for a person.
+func printOr(cmd *cobra.Command, document any, print func(w io.Writer)) error {
+	if wantsJSON(cmd) {
+		return printJSON(cmd.OutOrStdout(), document)
+	}
+	print(cmd.OutOrStdout())
+	return nil
+}
+
+// printLineOr prints a document with --json, and otherwise one line.
+func printLineOr(cmd *cobra.Command, document any, format string, args ...any) error {
+	return printOr(cmd, document, func(w io.Writer) { fmt.Fprintf(w, format+"\n", args...) })
+}
+
+// printTableOr prints a document with --json, and otherwise a table. If it has no rows below
+// its head, it prints the text none instead.
+func printTableOr(cmd *cobra.Command, document any, none string, head []string, rows [][]string) error {
+	return printOr(cmd, document, func(w io.Writer) {
+		switch {
+		case len(rows) == 0:
+			fmt.Fprintln(w, none)
+		case head != nil:
+			printColumns(w, append([][]string{head}, rows...))
+		default:
+			printColumns(w, rows)
+		}
+	})
+}
+
+// exitIf returns an exit code if a condition holds.
+func exitIf(holds bool, code exit) error {
+	if holds {
+		return code
+	}
+	return nil
+}
+
+// note prints messages of golem about itself to standard error.
+func note(cmd *cobra.Command, texts ...string) {
+	for _, text := range texts {
+		fmt.Fprintln(cmd.ErrOrStderr(), messagePrefix+text)
+	}
+}
+
 // printColumns prints rows as indented columns. The last non-empty cell of a row does not
 // widen its column. At a terminal it continues in its column if it is too long.
 func printColumns(w io.Writer, rows [][]string) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -48,10 +49,7 @@ Exit code 0: no errors; 2: errors.`,
 			}
 		}
 		if wantsJSON(cmd) {
-			if err := printJSON(cmd.OutOrStdout(), doc); err != nil {
-				return err
-			}
-			return quietly(err)
+			return cmp.Or(printJSON(cmd.OutOrStdout(), doc), exitIf(err != nil, exitUsage)) // the document has the problems
 		}
 		if top == nil && err == nil {
 			fmt.Fprintln(cmd.OutOrStdout(), "no worker: this program has only a project file")
@@ -94,14 +92,6 @@ func unlessIn(top *calltree.Step, err error) error {
 		return exit(exitUsage)
 	}
 	return problems
-}
-
-// quietly returns the exit code for an error whose text is in the document.
-func quietly(err error) error {
-	if err != nil {
-		return exit(exitUsage)
-	}
-	return nil
 }
 
 type workersDocument struct {
