@@ -373,13 +373,7 @@ func comesTo(wish string, effects []string) string {
 	return cmp.Or(wish, strings.Join(effects, ", "))
 }
 
-func shownAll(names []string) []string {
-	all := []string{}
-	for _, name := range names {
-		all = append(all, sandbox.Shown(name))
-	}
-	return all
-}
+func shownAll(names []string) []string { return visible.Each(names, sandbox.Shown) }
 
 func printApprovals(w io.Writer, pending []pendingDocument, rules []ruleDocument) {
 	var waiting, answered [][]string

@@ -13,6 +13,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -114,11 +115,7 @@ func (f *toolFlag) usage(t tool.Tool) string {
 		text += " (of the only entry of " + f.in + ")"
 	}
 	if len(f.schema.Enum) > 0 {
-		var words []string
-		for _, w := range f.schema.Enum {
-			words = append(words, fmt.Sprint(w))
-		}
-		text += "; one of " + strings.Join(words, ", ")
+		text += "; one of " + strings.Join(visible.Each(f.schema.Enum, func(word any) string { return fmt.Sprint(word) }), ", ")
 	}
 	if f.schema.Default != nil {
 		text += "; " + string(f.schema.Default) + " if not given"

@@ -233,7 +233,11 @@ func (c *console) behind(b *strings.Builder, mark, text string, columns int) {
 		}
 		cells := visible.Cells(r)
 		if before == ' ' && r != ' ' && c.column > width { // a word that fits in the next line begins there
-			if word := wordCells(text[i:]); c.column+word > columns-1 && word <= (columns-width)/2 {
+			word := text[i:]
+			if end := strings.IndexFunc(word, unicode.IsSpace); end >= 0 {
+				word = word[:end]
+			}
+			if word := visible.Width(word); c.column+word > columns-1 && word <= (columns-width)/2 {
 				b.WriteByte('\n')
 				begin()
 			}
@@ -257,17 +261,6 @@ func (c *console) behind(b *strings.Builder, mark, text string, columns int) {
 			b.WriteRune(r)
 		}
 	}
-}
-
-// wordCells returns the columns of the word at the beginning of a text.
-func wordCells(text string) (n int) {
-	for _, r := range text {
-		if unicode.IsSpace(r) {
-			break
-		}
-		n += visible.Cells(r)
-	}
-	return n
 }
 
 // fitMark shortens a mark so that most of the line is left for the text. width is the

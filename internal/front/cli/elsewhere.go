@@ -46,11 +46,11 @@ func (f *programFlags) printElsewhere(w io.Writer) {
 			fmt.Fprintf(w, "approvals wait in %s: golem status --all\n", visible.Count(len(list)-most, "more directory"))
 			return
 		}
-		command, verb := "golem approvals -C "+typedDir(p.Directory), "wait"
+		command := "golem approvals -C " + typedDir(p.Directory)
 		if len(p.Calls) == 1 {
-			command, verb = "golem approve "+p.Calls[0]+" -C "+typedDir(p.Directory), "waits"
+			command = "golem approve " + p.Calls[0] + " -C " + typedDir(p.Directory)
 		}
-		fmt.Fprintf(w, "%s %s in %s: %s\n", visible.Count(len(p.Calls), "approval"), verb, visible.Text(visible.HomeRelative(string(p.Directory), home)), command)
+		fmt.Fprintf(w, "%s %s in %s: %s\n", visible.Count(len(p.Calls), "approval"), visible.Verb(len(p.Calls), "waits", "wait"), visible.Text(visible.HomeRelative(string(p.Directory), home)), command)
 	}
 }
 
@@ -76,12 +76,8 @@ func (f *programFlags) hintBelow(command string) (lines []string) {
 		if i == most {
 			return append(lines, "sessions with changes are in "+visible.Count(len(list)-most, "more directory")+" below: golem status --all")
 		}
-		verb := "have"
-		if len(p.Sessions) == 1 {
-			verb = "has"
-		}
 		dir := typedDir(p.Directory)
-		lines = append(lines, fmt.Sprintf("%s in %s %s changes: %s -C %s", visible.Count(len(p.Sessions), "session"), dir, verb, command, dir))
+		lines = append(lines, fmt.Sprintf("%s in %s %s changes: %s -C %s", visible.Count(len(p.Sessions), "session"), dir, visible.Verb(len(p.Sessions), "has", "have"), command, dir))
 	}
 	return lines
 }

@@ -287,11 +287,7 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 			return nil, usagef("%s sessions here have changes: %s; choose one with --session", howMany(len(ids)), listIDs(ids))
 		case len(ids) > 1:
 			chosen.isNamed = true
-			verb := "have"
-			if len(ids) == 2 {
-				verb = "has"
-			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s is the newest session; %s more %s changes: golem status\n", chosen.ID, howMany(len(ids)-1), verb)
+			fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s is the newest session; %s more %s changes: golem status\n", chosen.ID, howMany(len(ids)-1), visible.Verb(len(ids)-1, "has", "have"))
 		}
 	}
 	chosen.isNamed = chosen.isNamed || f.sessionID() != ""
@@ -487,12 +483,9 @@ func (w *workSession) unchanged(op, typed, name string) error {
 		e.Hint = "golem apply --hunks " + visible.CommandLine(typed) + w.option() + " applies these hunks, golem apply -p " + visible.CommandLine(file) + w.option() + " asks about each"
 		return e
 	}
-	var near []string
-	for _, c := range all.Files {
-		near = append(near, w.pathOf(c.Path))
-	}
 	base := func(p string) string { return path.Base(filepath.ToSlash(p)) }
-	for _, p := range near {
+	for _, c := range all.Files {
+		p := w.pathOf(c.Path)
 		if found := sandbox.Nearest(base(typed), []string{base(p)}); len(found) > 0 {
 			e.Hint = "session " + w.ID + " has not changed it; did you mean " + sandbox.Shown(p) + "?"
 			break

@@ -97,20 +97,12 @@ func printJobs(cmd *cobra.Command, c *hub.Client, list []hub.Job, names map[stri
 	}
 	printColumns(out, rows)
 	if waiting > 0 {
-		fmt.Fprintf(out, "%s for approval; next: golem approve --hub\n", waits(waiting))
+		fmt.Fprintf(out, "%s %s for approval; next: golem approve --hub\n", visible.Count(waiting, "call"), visible.Verb(waiting, "waits", "wait"))
 	}
 	if doubtful > 0 {
 		fmt.Fprintf(out, "%s in doubt; next: golem jobs show JOB\n", visible.Count(doubtful, "job"))
 	}
 	return nil
-}
-
-// waits says that calls wait.
-func waits(n int) string {
-	if n == 1 {
-		return "1 call waits"
-	}
-	return fmt.Sprintf("%d calls wait", n)
 }
 
 // oneJob refuses all but one argument.

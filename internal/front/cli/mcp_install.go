@@ -53,10 +53,7 @@ func clients() []client {
 }
 
 func newInstall() *cobra.Command {
-	var names []string
-	for _, c := range clients() {
-		names = append(names, c.name)
-	}
+	names := visible.Each(clients(), func(c client) string { return c.name })
 	write := false
 	cmd := &cobra.Command{
 		Use:   "install " + strings.Join(names, "|") + " [-- FLAG…]",
@@ -223,10 +220,7 @@ type entry struct {
 }
 
 func (c client) entry(command string, args []string) entry {
-	var words []string
-	for _, a := range args {
-		words = append(words, quoted(a))
-	}
+	words := visible.Each(args, quoted)
 	list := "[" + strings.Join(words, ", ") + "]"
 	if c.under == "" {
 		return entry{toml: "[mcp_servers.golem]\ncommand = " + quoted(command) + "\nargs = " + list + "\n"}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -37,11 +36,7 @@ func describePorts(list []jail.Port) string {
 	if len(list) == 0 {
 		return ""
 	}
-	var names []string
-	for _, p := range list {
-		names = append(names, p.String())
-	}
-	return fmt.Sprintf("; published: %s", strings.Join(names, ", "))
+	return "; published: " + strings.Join(visible.Each(list, jail.Port.String), ", ")
 }
 
 func newPorts() *cobra.Command {

@@ -68,7 +68,9 @@ func (c *chat) talk(ctx context.Context, in run.Input) (o run.Outcome, err error
 		prompt = "> "
 		fmt.Fprintln(errs, "golem: type a message; /help lists the commands")
 		if whyPlain(screen, c.flags.plain) == "" {
-			editor = newLineEditor(screen, screen, consoleOf(errs), prompt, func(line string) []string { return completeChat(line, toolNames(r)) })
+			editor = newLineEditor(screen, screen, consoleOf(errs), prompt, func(line string) []string {
+				return completeChat(line, visible.Each(r.Entry.Gate.Tools, func(t tool.Tool) string { return t.Name }))
+			})
 			defer editor.close()
 			prompt, read = "", editor.read
 		}
@@ -393,14 +395,6 @@ func splitWords(line string) (words []string, err error) {
 		words = append(words, b.String())
 	}
 	return words, nil
-}
-
-// toolNames returns the names of the tools that the user can call in a chat.
-func toolNames(r *program.Run) (names []string) {
-	for _, t := range r.Entry.Gate.Tools {
-		names = append(names, t.Name)
-	}
-	return names
 }
 
 // setStatus replaces the status line by that of a turn, nil for none.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/program"
@@ -201,10 +202,7 @@ func (r *report) asks(q tool.Request) {
 	defer r.mu.Unlock()
 	r.endLine()
 	if r.json {
-		var effects []string
-		for _, e := range q.ToApprove {
-			effects = append(effects, e.String())
-		}
+		effects := visible.Each(q.ToApprove, policy.Effect.String)
 		r.print(run.Event{Type: run.Approval, Worker: last(q.Workers), Chain: q.Workers, Tool: q.Tool, Args: q.Args, Text: strings.Join(effects, ", ")})
 	}
 }
@@ -458,11 +456,7 @@ func (r *report) sayLine(format string, args ...any) {
 
 // paused prints which calls wait for approval, and how to continue the run.
 func (r *report) paused(again string, ids []string) {
-	verb := " waits"
-	if len(ids) > 1 {
-		verb = " wait"
-	}
-	r.sayLine("golem: the run is paused: %s%s for your approval; golem keeps the run until you continue it", visible.Count(len(ids), "call"), verb)
+	r.sayLine("golem: the run is paused: %s %s for your approval; golem keeps the run until you continue it", visible.Count(len(ids), "call"), visible.Verb(len(ids), "waits", "wait"))
 	which := "--all"
 	if len(ids) == 1 {
 		which = ids[0]

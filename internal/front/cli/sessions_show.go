@@ -92,10 +92,7 @@ func (w *workSession) showHeader(out io.Writer, about sessionDocument) {
 		title += ": " + about.What
 	}
 	fmt.Fprintln(out, title)
-	var dirs []string
-	for _, m := range w.mounts {
-		dirs = append(dirs, visible.Text(m.source)+" at "+visible.Text(m.target))
-	}
+	dirs := visible.Each(w.mounts, func(m mountedDir) string { return visible.Text(m.source) + " at " + visible.Text(m.target) })
 	rows := [][]string{
 		{"started", minute(about.Begun)},
 		{"last used", minute(about.Used) + ", " + age(about.Used)},

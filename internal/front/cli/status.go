@@ -128,14 +128,9 @@ type statusDocument struct {
 
 // newStatusDocument returns what waits, as golem status --json prints it.
 func newStatusDocument(w inbox.Waiting) statusDocument {
-	d := statusDocument{Sessions: append([]inbox.Changes{}, w.Sessions...), Approvals: []string{}, Staged: []string{}, Ready: w.Ready}
-	for _, c := range w.Approvals {
-		d.Approvals = append(d.Approvals, c.ID)
-	}
-	for _, c := range w.Staged {
-		d.Staged = append(d.Staged, c.ID)
-	}
-	return d
+	return statusDocument{Sessions: append([]inbox.Changes{}, w.Sessions...), Ready: w.Ready,
+		Approvals: visible.Each(w.Approvals, func(c inbox.Call) string { return c.ID }),
+		Staged:    visible.Each(w.Staged, func(c inbox.Commit) string { return c.ID })}
 }
 
 // statusRow returns a session as a line of golem status in dir.
@@ -178,12 +173,8 @@ func warningsOf(w *workSession, r *session.Review) string {
 		names = append(names, "…")
 	}
 	var parts []string
-	switch len(code) {
-	case 0:
-	case 1:
-		parts = append(parts, "1 file becomes code ("+strings.Join(names, ", ")+")")
-	default:
-		parts = append(parts, visible.Count(len(code), "file")+" become code ("+strings.Join(names, ", ")+")")
+	if n := len(code); n > 0 {
+		parts = append(parts, visible.Count(n, "file")+" "+visible.Verb(n, "becomes", "become")+" code ("+strings.Join(names, ", ")+")")
 	}
 	if len(installed) > 0 {
 		parts = append(parts, visible.Count(len(installed), "file")+" of packages that become code")
@@ -222,21 +213,15 @@ func printStatus(out io.Writer, d inbox.Waiting, dir, flag string) {
 	if d.Older > 0 {
 		fmt.Fprintf(out, "not listed: %s; golem status%s --last 0 lists all with changes\n", visible.Count(d.Older, "older session"), flag)
 	}
-	wait := func(n int) string {
-		if n == 1 {
-			return "waits"
-		}
-		return "wait"
-	}
 	if n := len(d.Approvals); n > 0 {
 		command := "golem approvals" + flag
 		if n == 1 {
 			command = "golem approve " + d.Approvals[0].ID + flag
 		}
-		fmt.Fprintf(out, "%s %s: %s\n", visible.Count(n, "approval"), wait(n), command)
+		fmt.Fprintf(out, "%s %s: %s\n", visible.Count(n, "approval"), visible.Verb(n, "waits", "wait"), command)
 	}
 	if n := len(d.Staged); n > 0 {
-		fmt.Fprintf(out, "%s %s for review: golem review%s\n", visible.Count(n, "commit"), wait(n), flag)
+		fmt.Fprintf(out, "%s %s for review: golem review%s\n", visible.Count(n, "commit"), visible.Verb(n, "waits", "wait"), flag)
 	}
 	for _, id := range d.Ready {
 		fmt.Fprintf(out, "a paused run can continue: golem run --resume %s%s\n", id, flag)

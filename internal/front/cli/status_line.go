@@ -178,7 +178,7 @@ func (c *console) drawStatus(s *stream, text string) {
 		return
 	}
 	if _, err := io.WriteString(s.to, text); err == nil {
-		c.status, c.statusCells = s, cellsOf(text)
+		c.status, c.statusCells = s, visible.Width(text)
 	}
 }
 
@@ -192,12 +192,4 @@ func (c *console) eraseStatus() {
 	rows := max(0, c.statusCells-1) / max(columns, 1)
 	io.WriteString(c.status.to, "\r\x1b[K"+strings.Repeat("\x1b[A\x1b[2K", rows))
 	c.status = nil
-}
-
-func cellsOf(text string) int {
-	n := 0
-	for _, r := range text {
-		n += visible.Cells(r)
-	}
-	return n
 }

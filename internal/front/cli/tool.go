@@ -386,10 +386,4 @@ func printTool(w io.Writer, t tool.Tool) {
 	fmt.Fprint(w, "\nalso --worker, --session, --copy, --approval, --approve-reads, --wait, --json, -C: golem tool --help\n")
 }
 
-func verbs(t tool.Tool) string {
-	var words []string
-	for _, v := range t.Verbs {
-		words = append(words, v.String())
-	}
-	return strings.Join(words, " ")
-}
+func verbs(t tool.Tool) string { return strings.Join(visible.Each(t.Verbs, policy.Verb.String), " ") }

@@ -201,10 +201,7 @@ func undoRow(n int, s session.UndoStep) []string {
 		what = visible.Line(s.Tool, maxWhat)
 	}
 	const most = 3
-	var names []string
-	for _, name := range s.Files[:min(most, len(s.Files))] {
-		names = append(names, visible.Name(name))
-	}
+	names := visible.Each(s.Files[:min(most, len(s.Files))], visible.Name)
 	if len(s.Files) > most {
 		names = append(names, "…")
 	}

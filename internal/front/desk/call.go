@@ -180,6 +180,8 @@ func alwaysRule(r tool.Request) (approval.Rule, bool) {
 // maxNote is how many characters of a note a page shows.
 const maxNote = 500
 
+func noteText(text string) string { return visible.Line(text, maxNote) }
+
 // sent returns the items of a request that the page shows completely.
 func (v callView) sent(r tool.Request) map[string]bool {
 	sent := make(map[string]bool)
@@ -298,9 +300,7 @@ func isConfirmed(r tool.Request, rendered, confirmed []string) bool {
 
 // missing describes the items of a request that were not rendered.
 func missing(r tool.Request, rendered []string) (list []string) {
-	for _, text := range r.DescribeItems(notRendered(r, rendered)) {
-		list = append(list, visible.Line(text, maxNote))
-	}
+	list = visible.Each(r.DescribeItems(notRendered(r, rendered)), noteText)
 	for _, item := range r.Omitted() {
 		list = append(list, "content that golem cannot show ("+item+")")
 	}

@@ -94,11 +94,7 @@ func newCommitView(l *git.CommitView, all bool) commitView {
 			v.Message = append(v.Message, visible.Line(line, maxNote))
 		}
 	}
-	var workers []string
-	for _, name := range l.Workers {
-		workers = append(workers, sandbox.Shown(name))
-	}
-	v.Workers = strings.Join(workers, " › ")
+	v.Workers = strings.Join(visible.Each(l.Workers, sandbox.Shown), " › ")
 	if l.Intake > 0 {
 		v.Intake, v.Ratio = tool.FormatSize(l.Intake), int((100*l.Bytes+l.Intake/2)/l.Intake)
 	}
@@ -106,19 +102,12 @@ func newCommitView(l *git.CommitView, all bool) commitView {
 		v.Held = append(v.Held, heldView{Index: i, Name: visible.Name(name)})
 	}
 	held, told := l.Findings()
-	for _, text := range held {
-		v.HeldBack = append(v.HeldBack, visible.Text(text))
-	}
-	for _, text := range told {
-		v.Told = append(v.Told, visible.Text(text))
-	}
+	v.HeldBack, v.Told = visible.Each(held, visible.Text), visible.Each(told, visible.Text)
 	code := make(map[string]bool)
 	for _, f := range l.Flags {
 		code[f.Path] = code[f.Path] || f.BecomesCode()
 	}
-	for _, f := range review.Shorten(l.Flags, maxFlags) {
-		v.Flags = append(v.Flags, visible.Text(f.String()))
-	}
+	v.Flags = visible.Each(review.Shorten(l.Flags, maxFlags), flagText)
 	opened := room{all: all}
 	for i, c := range l.Changes() {
 		f := changeRows(i, c)

@@ -39,12 +39,7 @@ func readDecision(folder *state.Dir, id string, atHub bool) (v decisionView, err
 				one.Rows, one.Missing = shown.Rows()
 			}
 		}
-		for _, text := range r.Shown {
-			one.Shown = append(one.Shown, visible.Line(text, maxNote))
-		}
-		for _, text := range r.Effects {
-			one.Effects = append(one.Effects, visible.Line(text, maxNote))
-		}
+		one.Shown, one.Effects = visible.Each(r.Shown, noteText), visible.Each(r.Effects, noteText)
 		v.Records = append(v.Records, one)
 	}
 	return v, err

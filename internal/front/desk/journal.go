@@ -79,17 +79,14 @@ func encodeFilter(key string, f audit.Filter) template.URL {
 }
 
 func newJournalRow(r inbox.JournalRecord) journalRow {
-	var workers, effects []string
+	var workers []string
 	for _, name := range r.Workers {
 		if name != policy.NoWorker {
 			workers = append(workers, sandbox.Shown(name))
 		}
 	}
-	for _, text := range r.Effects {
-		effects = append(effects, visible.Line(text, maxNote))
-	}
 	row := journalRow{Key: r.Key, ID: cmp.Or(r.Request, r.Call), Program: visible.Text(r.Program), Number: r.Number, Time: r.Time, Session: sandbox.Shown(r.Session), Worker: strings.Join(workers, " › "), Tool: sandbox.Shown(r.Tool),
-		What: r.KindText(), Effects: strings.Join(effects, ", "), Decision: sandbox.Shown(r.Decision), By: visible.Line(r.DeciderText(), maxNote), Seen: r.SeenText(),
+		What: r.KindText(), Effects: strings.Join(visible.Each(r.Effects, noteText), ", "), Decision: sandbox.Shown(r.Decision), By: visible.Line(r.DeciderText(), maxNote), Seen: r.SeenText(),
 		Failed: r.Decision != "pending" && (r.Code != "" || r.Kind == audit.Refusal), Job: inbox.IsHubKey(r.Key), Linked: r.Kind != audit.Answer}
 	if row.Effects == "" {
 		row.Effects = visible.Line(r.Command(), maxNote)

@@ -105,6 +105,9 @@ type commitRow struct {
 	Warnings []string
 }
 
+// flagText returns a warning about a change for a page.
+func flagText(f review.Flag) string { return visible.Text(f.String()) }
+
 func sessionPage(id string) string { return "session " + id }
 
 // showSession shows a session: what happens in it, and what it has changed.
@@ -152,9 +155,7 @@ func (s *server) addChanges(ctx context.Context, one inbox.ProgramSession, v *se
 	}
 	files, open := sortFiles(r)
 	p := &page{program: v.Program, id: sessionPage(v.ID), digest: digestReview(r), sent: make(map[string]bool), digests: make(map[int]string)}
-	for _, c := range files {
-		p.files = append(p.files, c.Path)
-	}
+	p.files = visible.Each(files, func(c session.FileChange) string { return c.Path })
 	opened, err := readLooked(look, open)
 	if err != nil {
 		return err
@@ -164,9 +165,7 @@ func (s *server) addChanges(ctx context.Context, one inbox.ProgramSession, v *se
 	s.pages.add(p)
 	v.Nonce = p.nonce
 	v.List.setNonce(p.nonce)
-	for _, f := range review.Shorten(r.Flags, maxFlags) {
-		v.Flags = append(v.Flags, visible.Text(f.String()))
-	}
+	v.Flags = visible.Each(review.Shorten(r.Flags, maxFlags), flagText)
 	v.MoreFlags = len(r.Flags) - len(v.Flags)
 	if len(r.Files) > 0 {
 		v.Total = r.Total().String()
@@ -191,16 +190,9 @@ func (s *server) addChanges(ctx context.Context, one inbox.ProgramSession, v *se
 		v.Skipped = append(v.Skipped, "commits: "+visible.Line(text, maxNote))
 	}
 	for _, repository := range repositories {
-		c := commitsView{Name: visible.Name(repository.Name)}
+		c := commitsView{Name: visible.Name(repository.Name), Refs: visible.Each(repository.Branches, sandbox.Shown)}
 		for _, one := range repository.Commits {
-			row := commitRow{Commit: one, Author: visible.Line(one.Author, maxNote)}
-			for _, f := range one.Flags {
-				row.Warnings = append(row.Warnings, visible.Text(f.String()))
-			}
-			c.Commits = append(c.Commits, row)
-		}
-		for _, ref := range repository.Branches {
-			c.Refs = append(c.Refs, sandbox.Shown(ref))
+			c.Commits = append(c.Commits, commitRow{Commit: one, Author: visible.Line(one.Author, maxNote), Warnings: visible.Each(one.Flags, flagText)})
 		}
 		v.Commits = append(v.Commits, c)
 	}
@@ -413,11 +405,8 @@ func (p *pieceView) add(diff string) {
 }
 
 // items returns the items of an open file.
-func (v changeView) items() (list []string) {
-	for _, p := range v.Pieces {
-		list = append(list, p.Item)
-	}
-	return list
+func (v changeView) items() []string {
+	return visible.Each(v.Pieces, func(p pieceView) string { return p.Item })
 }
 
 func (s *server) sessionPath(a inbox.About) string {

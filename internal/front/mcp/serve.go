@@ -18,6 +18,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/approval"
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -48,7 +49,7 @@ func Serve(ctx context.Context, p *program.Program, v program.WorkerOptions, o p
 	}
 	s.gate = gate
 	s.key = sync.OnceValues(func() ([]byte, error) { return gate.Secret("mcp") })
-	readable, writable := strings.Join(quoteNames(gate.Files.ReadableRoots()), ", "), strings.Join(quoteNames(gate.Files.WritableRoots()), ", ")
+	readable, writable := quoteNames(gate.Files.ReadableRoots()), quoteNames(gate.Files.WritableRoots())
 	fmt.Fprintf(o.Errs, "golem: serving as %s: reads %s; writes %s\n", strings.Join(gate.Workers, " → "), cmp.Or(readable, "nothing"), cmp.Or(writable, "nothing"))
 	for _, note := range slices.Concat(s.startNotes(p), gate.StartNotes, gate.Notes) {
 		fmt.Fprintln(o.Errs, "golem: "+note)
@@ -248,9 +249,9 @@ func (s *server) instructions() string {
 	b.WriteString("These tools work in a sandbox of Golem Forge. ")
 	readable, writable := s.gate.Files.ReadableRoots(), s.gate.Files.WritableRoots()
 	if len(readable) > 0 {
-		b.WriteString("There is one file system, with paths such as /dir/file; list_files shows it. Readable: " + strings.Join(quoteNames(readable), ", ") + ". ")
+		b.WriteString("There is one file system, with paths such as /dir/file; list_files shows it. Readable: " + quoteNames(readable) + ". ")
 		if len(writable) > 0 {
-			b.WriteString("Writable: " + strings.Join(quoteNames(writable), ", ") + ". ")
+			b.WriteString("Writable: " + quoteNames(writable) + ". ")
 		} else {
 			b.WriteString("Nothing can be written. ")
 		}
@@ -271,10 +272,4 @@ func (s *server) instructions() string {
 	return b.String()
 }
 
-func quoteNames(names []string) []string {
-	list := make([]string, len(names))
-	for i, name := range names {
-		list[i] = sandbox.Shown(name)
-	}
-	return list
-}
+func quoteNames(names []string) string { return strings.Join(visible.Each(names, sandbox.Shown), ", ") }

@@ -55,10 +55,7 @@ func (c *commit) title() string {
 
 // made says who staged the commit.
 func (c *commit) made() string {
-	var who []string
-	for _, w := range c.look.Workers {
-		who = append(who, sandbox.Shown(w))
-	}
+	who := visible.Each(c.look.Workers, sandbox.Shown)
 	text := "staged " + c.look.CreatedAt.Local().Format("2006-01-02 15:04")
 	if len(who) > 0 {
 		text = "staged by " + strings.Join(who, " > ") + ", " + c.look.CreatedAt.Local().Format("2006-01-02 15:04")

@@ -207,11 +207,8 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 const maxNote = 500
 
 // localPaths returns the paths of some files as the user types them.
-func (b *backend) localPaths(p *program.Program, names []string) (paths []string) {
-	for _, name := range names {
-		paths = append(paths, b.o.Path(p, name))
-	}
-	return paths
+func (b *backend) localPaths(p *program.Program, names []string) []string {
+	return visible.Each(names, func(name string) string { return b.o.Path(p, name) })
 }
 
 // ask shows a question.

@@ -68,11 +68,7 @@ func newReview(s inbox.ProgramSession, r *session.Review, path func(*program.Pro
 
 // makeTree makes the tree of the files.
 func (v *review) makeTree() {
-	var paths []string
-	for _, f := range v.files {
-		paths = append(paths, fixedText(plainText(f.path)))
-	}
-	v.tree = newTree(paths)
+	v.tree = newTree(visible.Each(v.files, func(f *file) string { return fixedText(plainText(f.path)) }))
 	v.nodes = v.tree.rows()
 }
 

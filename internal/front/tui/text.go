@@ -101,17 +101,9 @@ func cutMiddle(text string, columns int) string {
 	return string(runes[:front]) + cutMark + string(runes[end:])
 }
 
-// maxCells returns the largest number of columns that a text can take.
-func maxCells(text string) (n int) {
-	for _, r := range text {
-		n += visible.Cells(r)
-	}
-	return n
-}
-
 // cutLine returns the beginning of a text that surely fits into some columns.
 func cutLine(text string, columns int) string {
-	if maxCells(text) <= columns {
+	if visible.Width(text) <= columns {
 		return text
 	}
 	used := len(cutMark)

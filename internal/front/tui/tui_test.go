@@ -20,6 +20,7 @@ import (
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/hub"
 	"github.com/golem-forge/golem/internal/people/inbox"
+	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/choice"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/session"
@@ -124,7 +125,7 @@ func (s *stage) check() {
 		s.Errorf("got %d lines, want %d", len(lines), s.m.height)
 	}
 	for i, l := range lines {
-		if maxCells(l) > s.m.columns {
+		if visible.Width(l) > s.m.columns {
 			s.Errorf("line %d is wider than %d columns: %q", i, s.m.columns, l)
 		}
 		if strings.ContainsAny(l, "\x1b\t\r\u202e") {

@@ -94,7 +94,7 @@ func (m *model) drawReview() (lines []string) {
 	v, a := m.review, m.area()
 	viewed := fmt.Sprintf("%d of %d viewed", v.viewed(), len(v.files))
 	head := cutLine(" "+v.title()+": "+v.total(), m.columns-len(viewed)-2)
-	gap := max(1, m.columns-maxCells(head)-len(viewed)-1)
+	gap := max(1, m.columns-visible.Width(head)-len(viewed)-1)
 	lines = append(lines, m.paint.with(reverse, head+strings.Repeat(" ", gap)+viewed+" "))
 	right := v.drawRight(a, m.paint)
 	for i := range a.rows {
@@ -220,7 +220,7 @@ func (m *model) drawTyped() string {
 	switch {
 	case m.typed != nil:
 		text := m.typed.asks + m.typed.text
-		if over := maxCells(text) - (m.columns - 2); over > 0 { // the end is what the user looks at
+		if over := visible.Width(text) - (m.columns - 2); over > 0 { // the end is what the user looks at
 			runes := []rune(text)
 			for over > 0 && len(runes) > 0 {
 				over -= visible.Cells(runes[0])

@@ -137,10 +137,7 @@ func CheckHubApprover(ctx context.Context, c *hub.Client, one HubCall) error {
 		return nil
 	}
 	names, _ := UserNames(ctx, c)
-	var may []string
-	for _, key := range spec.Approvers {
-		may = append(may, cmp.Or(names[key], hub.Short(key)))
-	}
+	may := visible.Each(spec.Approvers, func(key string) string { return cmp.Or(names[key], hub.Short(key)) })
 	slices.Sort(may)
 	return refuse("job " + one.Job.ID + " does not name you as an approver; these may decide: " + cmp.Or(strings.Join(slices.Compact(may), ", "), "nobody"))
 }

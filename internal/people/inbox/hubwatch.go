@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/hub"
 	"github.com/golem-forge/golem/internal/people/visible"
@@ -355,14 +356,7 @@ func readKnownCall(ctx context.Context, c *hub.Client, o program.Options, one Hu
 		known.assessment.add(High, "golem cannot read it: "+visible.Line(fmt.Sprint(err), maxProblem))
 		return known, cmp.Or(err, error(sandbox.ErrConflict))
 	}
-	var effects, who []string
-	for _, e := range request.Effects {
-		effects = append(effects, visible.Line(e.String(), maxTitle))
-	}
-	for _, name := range request.Workers {
-		who = append(who, sandbox.Shown(name))
-	}
-	known = knownCall{title: callTitle(request.Tool, request.Summary, effects), who: strings.Join(who, " › "), host: request.Tool == tool.ConnectTool, assessment: assessRequest(request)}
+	known = knownCall{title: callTitle(request.Tool, request.Summary, visible.Each(request.Effects, policy.Effect.String)), who: workersText(request.Workers), host: request.Tool == tool.ConnectTool, assessment: assessRequest(request)}
 	known.refused = CheckHubApprover(ctx, c, whole) != nil
 	return known, nil
 }

@@ -136,25 +136,23 @@ const maxTitle = 300
 // call returns a call that waits as an item.
 func (r *Reader) call(c Call, dir string) Item {
 	a := r.assess(c)
-	var who []string
-	for _, w := range c.Workers {
-		who = append(who, sandbox.Shown(w))
-	}
-	item := Item{Kind: KindCall, Program: Key(c.Program), Directory: visible.Text(dir), ID: c.ID, Session: c.Session, Who: strings.Join(who, " › "), Since: c.Made, Risk: a.risk, Reasons: a.reasons}
-	var effects []string
-	for _, e := range c.Effects {
-		effects = append(effects, visible.Line(e, maxTitle))
-	}
-	item.Title = callTitle(c.Tool, c.Summary, effects)
+	item := Item{Kind: KindCall, Program: Key(c.Program), Directory: visible.Text(dir), ID: c.ID, Session: c.Session, Who: workersText(c.Workers), Since: c.Made, Risk: a.risk, Reasons: a.reasons}
+	item.Title = callTitle(c.Tool, c.Summary, c.Effects)
 	if c.Tool == tool.ConnectTool {
 		item.Kind = KindHost
 	}
 	return item
 }
 
-// callTitle returns the title of a call, with its visible effects.
+// callTitle returns the title of a call.
 func callTitle(name, summary string, effects []string) string {
-	return visible.Cut(sandbox.Shown(name)+": "+cmp.Or(visible.Line(summary, maxTitle), strings.Join(effects, ", ")), maxTitle)
+	shown := visible.Each(effects, func(effect string) string { return visible.Line(effect, maxTitle) })
+	return visible.Cut(sandbox.Shown(name)+": "+cmp.Or(visible.Line(summary, maxTitle), strings.Join(shown, ", ")), maxTitle)
+}
+
+// workersText returns a chain of workers.
+func workersText(workers []string) string {
+	return strings.Join(visible.Each(workers, sandbox.Shown), " › ")
 }
 
 // MergeItems returns two lists as one, the riskiest first and then the oldest.
@@ -290,10 +288,8 @@ func (a *assessment) addFlags(flags []review.Flag) {
 			risk = High
 		}
 	}
-	if len(code) == 1 {
-		a.add(High, "1 file becomes code")
-	} else if len(code) > 1 {
-		a.add(High, visible.Count(len(code), "file")+" become code")
+	if n := len(code); n > 0 {
+		a.add(High, visible.Count(n, "file")+" "+visible.Verb(n, "becomes", "become")+" code")
 	}
 	if others > 0 {
 		a.add(risk, visible.Count(others, "warning"))
@@ -340,11 +336,7 @@ func commitItem(c Commit, dir string) Item {
 	}
 	subject, _, _ := strings.Cut(s.Message, "\n")
 	item.Title = visible.Cut(visible.Line(scan.ShownName(subject), maxTitle)+" ("+visible.Count(len(s.Files), "file")+", to "+sandbox.Shown(s.Target)+" "+sandbox.Shown(s.Branch)+")", maxTitle)
-	var who []string
-	for _, w := range s.Workers {
-		who = append(who, sandbox.Shown(w))
-	}
-	item.Who, item.Since, item.Session = strings.Join(who, " › "), s.CreatedAt, s.Session
+	item.Who, item.Since, item.Session = workersText(s.Workers), s.CreatedAt, s.Session
 	for _, f := range s.Files {
 		if why, ok := review.Code(f.Path); ok && f.Operation != clearance.Delete {
 			item.Risk = High

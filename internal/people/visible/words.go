@@ -26,6 +26,31 @@ func Age(t, now time.Time) string {
 	}
 }
 
+// Each returns a text for each element of a list. The result is never nil.
+func Each[T any](list []T, text func(T) string) []string {
+	texts := make([]string, len(list))
+	for i, one := range list {
+		texts[i] = text(one)
+	}
+	return texts
+}
+
+// Width returns the maximum number of terminal columns of a text.
+func Width(text string) (n int) {
+	for _, r := range text {
+		n += Cells(r)
+	}
+	return n
+}
+
+// Verb returns the form of a verb for one thing or for several: waits, wait.
+func Verb[N int | int64 | uint64](n N, one, several string) string {
+	if n == 1 {
+		return one
+	}
+	return several
+}
+
 // HomeRelative returns a host path as ~/… if it is in the user's home directory.
 func HomeRelative(name, home string) string {
 	if below, err := filepath.Rel(home, name); err == nil && home != "" && filepath.IsLocal(below) {
