@@ -111,10 +111,7 @@ func (f *applyFlags) run(cmd *cobra.Command, args []string) error {
 		if f.yes {
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem: taking the commits unseen (--yes)")
 		}
-		c, err := newUserCall(cmd, f.gateFlags, settle.ApplyArgs{Commits: true, Branch: f.branch})
-		if err != nil {
-			return err
-		}
+		c := newUserCall(cmd, f.gateFlags, settle.ApplyArgs{Commits: true, Branch: f.branch})
 		c.work = w
 		return c.run()
 	}
@@ -146,10 +143,7 @@ func (f *applyFlags) applyFiles(cmd *cobra.Command, w *workSession, args []strin
 	if f.yes {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: applying %s unseen (--yes)\n", visible.Count(r.Total().Files, "changed file"))
 	}
-	c, err := newUserCall(cmd, f.gateFlags, settle.ApplyArgs{Paths: names[len(paths):], Hunks: parts, Merge: f.merge, Overwrite: f.overwrite})
-	if err != nil {
-		return err
-	}
+	c := newUserCall(cmd, f.gateFlags, settle.ApplyArgs{Paths: names[len(paths):], Hunks: parts, Merge: f.merge, Overwrite: f.overwrite})
 	c.applies(w, r, typed, resolved)
 	return c.run()
 }
@@ -260,7 +254,7 @@ func showDryRun(cmd *cobra.Command, w *workSession, r *session.Review) error {
 	v.stat(true)
 	v.notes()
 	v.line("dry run: nothing was applied")
-	return v.flush()
+	return v.b.flush()
 }
 
 func newDiscard() *cobra.Command {
@@ -315,10 +309,7 @@ or no terminal to ask at.`,
 			}
 			fmt.Fprintf(cmd.ErrOrStderr(), "golem: discarding %s unseen (--yes)\n", what)
 		}
-		c, err := newUserCall(cmd, f, discardArgs(names))
-		if err != nil {
-			return err
-		}
+		c := newUserCall(cmd, f, discardArgs(names))
 		c.work, c.doing = w, "discarding "+visible.Count(r.Total().Files, "file")
 		c.explain = func(r tool.Result) tool.Result { return w.explainConflict("discard", r, args, true) }
 		return c.run()

@@ -66,10 +66,7 @@ func (f *gateFlags) applyPicked(cmd *cobra.Command, w *workSession, r *session.R
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: you chose nothing; nothing was applied; golem apply"+w.option()+" -p asks again, golem discard"+w.option()+" deletes the changes")
 		return exit(exitDenied)
 	}
-	c, err := newUserCall(cmd, f, settle.ApplyArgs{Parts: parts})
-	if err != nil {
-		return err
-	}
+	c := newUserCall(cmd, f, settle.ApplyArgs{Parts: parts})
 	c.before = seenBefore{items: shown.Items, repeats: asker.hasScrolled(items), changed: func(r tool.Request) (paths []string) {
 		for _, name := range shown.Changed(r) {
 			paths = append(paths, w.pathOf(name))

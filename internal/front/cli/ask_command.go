@@ -80,10 +80,11 @@ func (a *asker) confirm(ctx context.Context, command, summary string) (yes, stop
 	return reply.Verdict == tool.Approved, reply.Stop, nil
 }
 
-// checkUnseen returns an error if a policy forbids --yes: nobody saw what it approves.
-func checkUnseen(op string, p *program.Program) error {
+// checkUnseen returns an error if the user gave --yes and a policy forbids that: nobody saw what
+// it approves.
+func checkUnseen(op string, p *program.Program, yes bool) error {
 	place := p.Storage.UnseenOff
-	if place == "" {
+	if place == "" || !yes {
 		return nil
 	}
 	return &sandbox.Error{Op: op, Code: "blocked", Hint: visible.Text(place) + " does not allow approving without looking; run the command at a terminal without --yes"}

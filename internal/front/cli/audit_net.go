@@ -70,9 +70,12 @@ func (f *programFlags) printConnections(cmd *cobra.Command, filter *filterFlags)
 		head = append([]string{"program"}, head...)
 	}
 	for _, c := range list {
-		note := strings.Join(compactTexts(c.Client, c.Note), ": ")
+		note := c.Note
 		if c.Open {
-			note = strings.Join(compactTexts(c.Client, "open, or golem was killed"), ": ")
+			note = "open, or golem was killed"
+		}
+		if c.Client != "" {
+			note = strings.TrimSuffix(c.Client+": "+note, ": ")
 		}
 		row := []string{c.Time.Local().Format(time.DateTime), cmp.Or(c.Session, "-"), visible.Text(hostAndPort(c.Host, c.Port)), decisionWord(c.Decision),
 			tool.FormatSize(c.Sent), tool.FormatSize(c.Received), fmt.Sprintf("%.1f", c.Seconds), visible.Text(note)}
@@ -90,16 +93,6 @@ func hostAndPort(host string, port uint16) string {
 		return host
 	}
 	return audit.Connection{Host: host, Port: port}.Address()
-}
-
-// compactTexts returns the texts that are not empty.
-func compactTexts(texts ...string) (list []string) {
-	for _, t := range texts {
-		if t != "" {
-			list = append(list, t)
-		}
-	}
-	return list
 }
 
 // decisionWord returns the decision about a connection in a word.

@@ -23,6 +23,7 @@ import (
 type userCall struct {
 	*gateFlags
 	tool.Call
+	wrong      error // about the arguments
 	cmd        *cobra.Command
 	work       *workSession // the session with the changes that the call is about; nil for none
 	otherwise  fallback     // what to open in a directory without a program
@@ -46,10 +47,10 @@ type seenBefore struct {
 	repeats bool                        // the items are no longer on screen
 }
 
-// newUserCall returns a call with arguments.
-func newUserCall(cmd *cobra.Command, f *gateFlags, args tool.Arguments) (*userCall, error) {
+// newUserCall returns a call with arguments. If they are wrong, do returns the error.
+func newUserCall(cmd *cobra.Command, f *gateFlags, args tool.Arguments) *userCall {
 	call, err := tool.NewCall(args)
-	return &userCall{gateFlags: f, cmd: cmd, Call: call}, err
+	return &userCall{gateFlags: f, cmd: cmd, Call: call, wrong: err}
 }
 
 // undoes reports whether the call undoes the last change.
@@ -72,7 +73,10 @@ func (c *userCall) run() error {
 
 // do makes the call.
 func (c *userCall) do() (r tool.Result, err error) {
-	if err := c.openProgram(); err != nil {
+	if err = c.wrong; err == nil {
+		err = c.openProgram()
+	}
+	if err != nil {
 		return r, err
 	}
 	if c.undoes() && c.recovered.hasUndone() { // the user wants one change undone, not two
@@ -116,10 +120,7 @@ func (c *userCall) openProgram() (err error) {
 
 // openGate opens the gate, and prints what the user should know before the call.
 func (c *userCall) openGate(ctx context.Context) (*program.OpenWorker, error) {
-	errs := c.cmd.ErrOrStderr()
-	copying := newCopying(ctx, errs, wantsCopy(c.copy))
-	o := program.WorkerOptions{Worker: c.worker, ApproveReads: c.reads, Secrets: secrets(os.Environ()), Session: c.sessionID(), SingleCall: true, Undo: c.undoes(), Tools: []string{c.Tool},
-		Copy: wantsCopy(c.copy), OnCopy: copying.tell, Clipboard: clipboardOf(c.terminal)}
+	o := program.WorkerOptions{ApproveReads: c.reads, Session: c.sessionID(), SingleCall: true, Undo: c.undoes(), Tools: []string{c.Tool}, Clipboard: clipboardOf(c.terminal)}
 	if c.Tool == "shell" && !wantsJSON(c.cmd) {
 		c.live = newLiveOutput(c.cmd.OutOrStdout(), "")
 	}
@@ -127,22 +128,16 @@ func (c *userCall) openGate(ctx context.Context) (*program.OpenWorker, error) {
 		o.OnOutput = func(_ []string, data []byte) { c.live.write(data) }
 	}
 	if c.terminal != nil {
-		c.asker = newAsker(c.terminal, errs, c.wait)
+		c.asker = newAsker(c.terminal, c.cmd.ErrOrStderr(), c.wait)
 		c.asker.before, c.asker.changed, c.asker.repeats, c.asker.local = c.before.items, c.before.changed, c.before.repeats, c.localRequest
 		o.Asker = c.asker
 	}
-	gate, err := c.program.OpenWorker(o)
-	copying.end(err == nil)
-	var caught signaled
-	if errors.As(err, &caught) {
-		fmt.Fprintln(errs, "golem: stopped before the copy was complete; nothing was done, and the copy was removed")
-		return nil, caught.code()
-	}
+	gate, err := c.openWorker(ctx, c.cmd, c.program, o)
 	if err != nil {
 		return nil, err
 	}
 	if c.copy && gate.Session == nil {
-		fmt.Fprintln(errs, "golem: --copy has no effect: no mount of this program has mode: overlay")
+		note(c.cmd, "--copy has no effect: no mount of this program has mode: overlay")
 	}
 	notes := gate.StartNotes
 	if canChange(gate.Gate, c.Tool) {
@@ -150,6 +145,21 @@ func (c *userCall) openGate(ctx context.Context) (*program.OpenWorker, error) {
 	}
 	note(c.cmd, notes...)
 	return gate, nil
+}
+
+// openWorker opens the worker of a command. It reports the progress of a copy, and a signal that
+// ended the copy.
+func (f *gateFlags) openWorker(ctx context.Context, cmd *cobra.Command, p *program.Program, o program.WorkerOptions) (*program.OpenWorker, error) {
+	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
+	o.Worker, o.Secrets, o.Copy, o.OnCopy = f.worker, secrets(os.Environ()), wantsCopy(f.copy), copying.tell
+	gate, err := p.OpenWorker(o)
+	copying.end(err == nil)
+	var caught signaled
+	if errors.As(err, &caught) {
+		note(cmd, "stopped before the copy was complete; nothing was done, and the copy was removed")
+		return nil, caught.code()
+	}
+	return gate, err
 }
 
 // canChange reports whether a tool can change files.

@@ -52,11 +52,7 @@ and records it in the journal.`,
 		}
 		if discard {
 			flags.session = s.ID
-			c, err := newUserCall(cmd, flags, discardArgs(args))
-			if err != nil {
-				return err
-			}
-			return c.run()
+			return newUserCall(cmd, flags, discardArgs(args)).run()
 		}
 		// Both walk through all that the session keeps.
 		var about sessionDocument

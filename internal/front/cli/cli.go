@@ -276,16 +276,13 @@ func wantsJSON(cmd *cobra.Command) bool {
 }
 
 // takesArgs returns a check that a command gets at least and at most some arguments. The error
-// is a text; %d in it is how many there are.
+// is a text; %d in it is how many there are, and %s is the name of the command.
 func takesArgs(least, most int, text string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		switch {
-		case len(args) >= least && len(args) <= most:
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) >= least && len(args) <= most {
 			return nil
-		case strings.Contains(text, "%d"):
-			return usagef(text, len(args))
 		}
-		return usageError(text)
+		return usageError(strings.NewReplacer("%s", cmd.Name(), "%d", strconv.Itoa(len(args))).Replace(text))
 	}
 }
 

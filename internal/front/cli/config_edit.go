@@ -91,19 +91,9 @@ values of your configuration are defaults and limits for all programs.`,
 		if file == "" {
 			return errNoPlace
 		}
-		if err := project.CheckDangling(file); err != nil {
+		file, old, err := readConfig(file)
+		if err != nil {
 			return err
-		}
-		if real, err := filepath.EvalSymlinks(file); err == nil {
-			file = real // the symlink stays
-		}
-		mode := fs.FileMode(0o600)
-		if info, err := os.Stat(file); err == nil {
-			mode = info.Mode().Perm()
-		}
-		old, err := os.ReadFile(file)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return visible.FileError(file, err)
 		}
 		if before, vendor, ok := strings.Cut(args[1], ":"); args[0] == "model" && (!ok || vendor == "" || !slices.Contains(models.Names(), before)) {
 			return usagef("model %s: a model is vendor:name, such as anthropic:claude-sonnet-4-5; vendors are %s", visible.Text(args[1]), strings.Join(models.Names(), ", "))
@@ -112,11 +102,8 @@ values of your configuration are defaults and limits for all programs.`,
 		if err != nil {
 			return err
 		}
-		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-			return visible.FileError(file, err)
-		}
-		if err := durable.WriteFile(file, text, mode); err != nil {
-			return visible.FileError(file, err)
+		if err := writeConfig(file, text); err != nil {
+			return err
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "set %s to %s in %s\n", args[0], visible.Text(args[1]), visible.Text(visible.HomeRelative(file, o.Home)))
 		return nil
@@ -124,25 +111,47 @@ values of your configuration are defaults and limits for all programs.`,
 	return cmd
 }
 
+// readConfig returns the file that a name leads to, and its content: nil if there is none. It
+// follows a symlink, which stays when the file is written.
+func readConfig(file string) (real string, content []byte, err error) {
+	if err := project.CheckDangling(file); err != nil {
+		return file, nil, err
+	}
+	if real, err = filepath.EvalSymlinks(file); err != nil {
+		real = file
+	}
+	content, err = os.ReadFile(real)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return real, nil, visible.FileError(real, err)
+	}
+	return real, content, nil
+}
+
+// writeConfig writes a file of the user. The permissions of one that exists stay.
+func writeConfig(file string, content []byte) error {
+	mode := fs.FileMode(0o600)
+	if info, err := os.Stat(file); err == nil {
+		mode = info.Mode().Perm()
+	}
+	err := os.MkdirAll(filepath.Dir(file), 0o700)
+	if err == nil {
+		err = durable.WriteFile(file, content, mode)
+	}
+	if err != nil {
+		return visible.FileError(file, err)
+	}
+	return nil
+}
+
 // editFile opens a file in the user's editor and saves the text if it has changed.
 func editFile(file string) (saved bool, err error) {
-	if err := project.CheckDangling(file); err != nil {
+	file, old, err := readConfig(file)
+	if err != nil {
 		return false, err
-	}
-	if real, err := filepath.EvalSymlinks(file); err == nil {
-		file = real // the symlink stays
 	}
 	terminal := findTerminal(false)
 	if terminal == nil {
 		return false, usagef("no terminal to edit at; change %s with another program, then run golem lint", visible.Text(file))
-	}
-	mode := fs.FileMode(0o600)
-	old, err := os.ReadFile(file)
-	if info, wrong := os.Stat(file); wrong == nil {
-		mode = info.Mode().Perm()
-	}
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return false, visible.FileError(file, err)
 	}
 	text, err := editor.Edit(editor.Command(os.Environ()), os.Environ(), terminal, filepath.Base(file), string(old))
 	if err != nil {
@@ -151,11 +160,8 @@ func editFile(file string) (saved bool, err error) {
 	if text == string(old) {
 		return false, nil
 	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return false, visible.FileError(file, err)
-	}
 	if now, err := os.ReadFile(file); err == nil && string(now) != string(old) {
 		return false, fmt.Errorf("%s changed while you edited it; nothing was saved", visible.Text(file))
 	}
-	return true, durable.WriteFile(file, []byte(text), mode)
+	return true, writeConfig(file, []byte(text))
 }

@@ -100,14 +100,14 @@ lines that were on the screen. With --plain, or at a terminal with less than 60 
 			v := newReviewText(cmd.OutOrStdout(), w, r)
 			v.stat(false)
 			v.notes()
-			return v.flush()
+			return v.b.flush()
 		}
 		if s := newScreen(cmd.OutOrStdout()); s.file == nil && (s.plain || !cmd.Flags().Changed("color")) {
 			return w.printPatch(cmd, r)
 		}
 		v := newReviewText(cmd.OutOrStdout(), w, r)
 		v.diffs()
-		return v.flush()
+		return v.b.flush()
 	}
 	addFetchFlag(cmd, f.programFlags)
 	return cmd
@@ -145,11 +145,6 @@ func (v *reviewText) line(format string, args ...any) {
 }
 func (v *reviewText) row(mark, text string) {
 	v.page.Row(v.b, visible.Row{Mark: mark, Text: visible.Text(text)})
-}
-
-// flush prints the text. It uses a pager if the text does not fit on the terminal.
-func (v *reviewText) flush() error {
-	return v.b.flush()
 }
 
 // head prints the session, the size of its changes, and warnings.

@@ -39,7 +39,7 @@ func showCommits(cmd *cobra.Command, w *workSession, stat bool) error {
 		}
 	}
 	printNext(v.b, "golem apply"+v.option()+" --commits [--branch NAME]")
-	return v.flush()
+	return v.b.flush()
 }
 
 // commitList prints a line for each commit of a repository, and the warnings.

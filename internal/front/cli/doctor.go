@@ -230,7 +230,7 @@ func tryState(name string) error {
 		return canOpen(name)
 	}
 	if _, there := os.Lstat(name); there == nil {
-		return reason(err)
+		return visible.FileError("", err)
 	}
 	above := filepath.Dir(name)
 	for above != filepath.Dir(above) {
@@ -241,7 +241,7 @@ func tryState(name string) error {
 	}
 	trial, err := os.MkdirTemp(above, ".golem-doctor-")
 	if err != nil {
-		return fmt.Errorf("it cannot be made in %s: %w", above, reason(err))
+		return fmt.Errorf("it cannot be made in %s: %w", above, visible.FileError("", err))
 	}
 	defer os.RemoveAll(trial)
 	if above != filepath.Dir(name) {
@@ -257,15 +257,6 @@ func canOpen(name string) error {
 		return errors.New(strings.TrimPrefix(err.Error(), "state directory "+name+": "))
 	}
 	return folder.Close()
-}
-
-// reason returns the error of the system, without the path.
-func reason(err error) error {
-	var wrong *fs.PathError
-	if errors.As(err, &wrong) {
-		return wrong.Err
-	}
-	return err
 }
 
 // examineLevel reports whether commands of the program run at the level that it requires.

@@ -39,10 +39,8 @@ func (f *programFlags) fixMachine(cmd *cobra.Command, yes bool) error {
 	if d.program, err = f.open(opening{strict: true, otherwise: sessionState}); err != nil {
 		return err // the journal of this directory records the decision
 	}
-	if yes {
-		if err := checkUnseen("doctor --fix", d.program); err != nil {
-			return err
-		}
+	if err := checkUnseen("doctor --fix", d.program, yes); err != nil {
+		return err
 	}
 	ok, err := d.confirmed(asks, "changed", "golem doctor --fix --yes", func() error {
 		for _, f := range fixes {

@@ -304,19 +304,11 @@ func (f *evalFlags) print(cmd *cobra.Command, results []evaluation.Result) {
 		}
 		switch {
 		case r.Session != "":
-			fmt.Fprintf(out, "  next: golem diff%s --session %s, golem sessions show%s %s\n", f.where(), r.Session, f.where(), r.Session)
+			fmt.Fprintf(out, "  next: golem diff%s --session %s, golem sessions show%s %s\n", dirOption(f.dir), r.Session, dirOption(f.dir), r.Session)
 		case !f.keep && r.End != "": // there was a session
 			fmt.Fprintln(out, "  --keep keeps its session for golem diff")
 		}
 	}
-}
-
-// where returns the flag that chooses the program in another command, "" if it needs none.
-func (f *evalFlags) where() string {
-	if f.dir == "." {
-		return ""
-	}
-	return " -C " + visible.CommandLine(f.dir)
 }
 
 // shortDir returns a directory relative to the current one, if it is in it.

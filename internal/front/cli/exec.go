@@ -237,20 +237,11 @@ func (f *execFlags) openGate(cmd *cobra.Command, p *program.Program, x *session.
 	x.Attach = f.hosts.attach
 	ctx, stop := untilSignal(cmd.Context()) // after this the command gets the signals
 	defer stop()
-	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
 	called := []string{} // besides exec
 	if f.apply != "no" {
 		called = append(called, "apply_changes")
 	}
-	gate, err := p.OpenWorker(program.WorkerOptions{Worker: f.worker, Tools: called, Session: cmp.Or(f.sessionID(), session.New), Copy: wantsCopy(f.copy), OnCopy: copying.tell,
-		Secrets: secrets(os.Environ()), Exec: x, Asker: asker, HostAsker: f.hosts})
-	copying.end(err == nil)
-	var caught signaled
-	if errors.As(err, &caught) {
-		fmt.Fprintln(cmd.ErrOrStderr(), "golem: stopped before the copy was complete; nothing was done, and the copy was removed")
-		return nil, caught.code()
-	}
-	return gate, err
+	return f.openWorker(ctx, cmd, p, program.WorkerOptions{Tools: called, Session: cmp.Or(f.sessionID(), session.New), Exec: x, Asker: asker, HostAsker: f.hosts})
 }
 
 // outsideOf warns that git does not work in a part of a work tree. If the command is git

@@ -251,11 +251,12 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 	if err != nil {
 		return nil, err
 	}
-	chosen, err := f.named(all)
-	if err != nil {
-		return nil, f.findBelow(f.sessionID(), cmd.CommandPath(), err)
-	}
-	if chosen == nil {
+	var chosen *workSession
+	if id := f.sessionID(); id != "" {
+		if chosen, err = findSession(all, id); err != nil {
+			return nil, f.findBelow(id, cmd.CommandPath(), err)
+		}
+	} else {
 		var ids []string
 		var taken *workSession // the newest session whose changes are all in taken commits
 		for _, w := range all {
@@ -327,15 +328,6 @@ func (f *gateFlags) isWanted(w *workSession) (bool, error) {
 		return w.program.Storage.Sessions.MayHaveCommits(w.Session)
 	}
 	return w.program.Storage.Sessions.HasChanges(w.Session)
-}
-
-// named returns the session that a flag or the environment names, or nil if they name
-// none.
-func (f *gateFlags) named(all []*workSession) (*workSession, error) {
-	if id := f.sessionID(); id != "" {
-		return findSession(all, id)
-	}
-	return nil, nil
 }
 
 // findSession returns the session with an id, or with an id that starts so. The id last

@@ -89,10 +89,8 @@ func (f *programFlags) trustInstruction(cmd *cobra.Command, file string, yes, pr
 		fmt.Fprintln(cmd.OutOrStdout(), one.Hash())
 		return nil
 	}
-	if yes {
-		if err := checkUnseen("trust", p); err != nil {
-			return err
-		}
+	if err := checkUnseen("trust", p, yes); err != nil {
+		return err
 	}
 	out := cmd.OutOrStdout()
 	if one.Trusted && !wantsJSON(cmd) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 	"time"
 
@@ -105,13 +106,8 @@ func printJobs(cmd *cobra.Command, c *hub.Client, list []hub.Job, names map[stri
 	return nil
 }
 
-// oneJob refuses all but one argument.
-func oneJob(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usagef("golem jobs %s takes one job; golem jobs lists them", cmd.Name())
-	}
-	return nil
-}
+// oneJob is the error of a command that takes one job.
+const oneJob = "golem jobs %s takes one job; golem jobs lists them"
 
 func newJobsShow() *cobra.Command {
 	cmd := &cobra.Command{
@@ -119,7 +115,7 @@ func newJobsShow() *cobra.Command {
 		Short:   "Show a job: its state, what it waits for, its answer",
 		Long:    "Show a job of the hub: its state, the calls that wait for approval, the calls in doubt, and its\nanswer. A few first letters of the id suffice.",
 		Example: "  golem jobs show k3v9q2xz\n  golem jobs show k3v9q2xz --json",
-		Args:    oneJob,
+		Args:    takesArgs(1, 1, oneJob),
 	}
 	f := addHubFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -197,7 +193,7 @@ func newJobsLogs() *cobra.Command {
 		Short:   "Show what a job did",
 		Long:    "Show the events of a job: its calls and their results. -f waits for more until the job is over.",
 		Example: "  golem jobs logs k3v9q2xz\n  golem jobs logs -f k3v9q2xz",
-		Args:    oneJob,
+		Args:    takesArgs(1, 1, oneJob),
 	}
 	f := addHubFlags(cmd)
 	follow := false
@@ -282,12 +278,7 @@ func newJobsChange(name, short, long string, do func(ctx context.Context, c *hub
 		Short:   short,
 		Long:    long,
 		Example: "  golem jobs " + name + " k3v9q2xz\n  golem jobs " + name + " k3v9q2xz p7d2m4aa",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("golem jobs %s which job? golem jobs lists them", cmd.Name())
-			}
-			return nil
-		},
+		Args:    takesArgs(1, math.MaxInt, "golem jobs %s which job? golem jobs lists them"),
 	}
 	f := addHubFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

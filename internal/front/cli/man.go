@@ -92,7 +92,7 @@ func manPage(cmd *cobra.Command, date time.Time) string {
 	var m manText
 	fmt.Fprintf(&m, ".TH %s 1 %s golem \"Golem Forge\"\n", strings.ToUpper(roff(pageName(cmd))), date.UTC().Format(time.DateOnly))
 	m.section("NAME")
-	m.line(roff(pageName(cmd)) + ` \- ` + roff(lowerFirst(cmd.Short)))
+	m.line(roff(pageName(cmd)) + ` \- ` + roff(strings.ToLower(cmd.Short[:1])+cmd.Short[1:]))
 	m.section("SYNOPSIS")
 	if cmd.HasParent() && cmd.Runnable() {
 		m.line(roff(useLine(cmd)))
@@ -248,11 +248,4 @@ func roffLine(line string) string {
 		line = `\&` + line
 	}
 	return line
-}
-
-func lowerFirst(text string) string {
-	if text == "" {
-		return ""
-	}
-	return strings.ToLower(text[:1]) + text[1:]
 }

@@ -175,7 +175,7 @@ func (f *mcpFlags) listening() (*program.HTTPOptions, error) {
 }
 
 func unreadToken(file string, err error) error {
-	return usagef("--token-file %s: %v; write a token of at least %d characters there, or omit the flag: then golem makes one and prints it", sandbox.Shown(file), cause(err), minToken)
+	return usagef("--token-file %s: %v; write a token of at least %d characters there, or omit the flag: then golem makes one and prints it", sandbox.Shown(file), visible.FileError("", err), minToken)
 }
 
 // lastOf returns the last used session with the same given directories, or session.New.

@@ -41,7 +41,7 @@ golem stores the login as golem secret set stores a secret, renews it when it ex
 sends it to no other server. No worker and no record has it. golem mcp logout SERVER
 deletes it.`,
 		Example: "  golem mcp login search\n  golem mcp login search --worker reviewer --no-open",
-		Args:    oneServer,
+		Args:    takesArgs(1, 1, oneServer),
 	}
 	f, noOpen := &gateFlags{programFlags: addProgramFlags(cmd)}, false
 	f.addWorker(cmd)
@@ -82,7 +82,7 @@ func newMCPLogout() *cobra.Command {
 		Short:   "Delete the login at a remote MCP server",
 		Long:    `Delete the login of golem mcp login from this machine. The server may keep it until it expires.`,
 		Example: "  golem mcp logout search\n  golem mcp logout search --worker reviewer",
-		Args:    oneServer,
+		Args:    takesArgs(1, 1, oneServer),
 	}
 	f := &gateFlags{programFlags: addProgramFlags(cmd)}
 	f.addWorker(cmd)
@@ -110,13 +110,8 @@ func newMCPLogout() *cobra.Command {
 	return cmd
 }
 
-// oneServer checks the arguments of login and logout.
-func oneServer(cmd *cobra.Command, args []string) error {
-	if len(args) != 1 {
-		return usagef("%s takes the name of one MCP server, got %d; golem workers shows the servers of a worker", cmd.Name(), len(args))
-	}
-	return nil
-}
+// oneServer is the error of login and logout for other arguments.
+const oneServer = "%s takes the name of one MCP server, got %d; golem workers shows the servers of a worker"
 
 // openForLogin opens the gate of the worker that has the server.
 func (f *gateFlags) openForLogin(cmd *cobra.Command) (*program.OpenWorker, error) {

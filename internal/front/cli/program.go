@@ -62,6 +62,14 @@ func (f *programFlags) given() bool {
 	return f.dir != "." || f.trust != "" || f.approval != "" || f.entry != "" || f.network != "" || len(f.set) > 0
 }
 
+// dirOption returns the option that chooses a directory in another command, "" if it needs none.
+func dirOption(dir string) string {
+	if dir == "." {
+		return ""
+	}
+	return " -C " + visible.CommandLine(dir)
+}
+
 // checkDir returns an error if dir is relative and the current directory was deleted.
 func checkDir(dir string) error {
 	if _, err := os.Getwd(); err != nil && !filepath.IsAbs(dir) {

@@ -2,14 +2,12 @@ package cli
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/toolset/git"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -44,7 +42,8 @@ func printResult(cmd *cobra.Command, r tool.Result) error {
 		if err := printJSON(cmd.OutOrStdout(), doc); err != nil {
 			return err
 		}
-	} else if s, l := newScreen(cmd.OutOrStdout()), shownBy(r.Data); r.OK() && l != nil && s.file != nil {
+	} else if l, ok := r.Data.(*git.CommitView); ok && r.OK() && newScreen(cmd.OutOrStdout()).file != nil {
+		s := newScreen(cmd.OutOrStdout())
 		return l.Show(s.w, s.page())
 	} else if r.OK() {
 		fmt.Fprintln(newAnswer(cmd.OutOrStdout(), ""), r.String())
@@ -70,17 +69,4 @@ func printResult(cmd *cobra.Command, r tool.Result) error {
 		return exit(exitNoSandbox)
 	}
 	return exit(exitFailed)
-}
-
-// A shower is a result that prints itself for a person at a terminal.
-type shower interface {
-	Show(io.Writer, visible.Page) error
-}
-
-var _ shower = (*git.CommitView)(nil)
-
-// shownBy returns a result that prints itself, or nil.
-func shownBy(data any) shower {
-	s, _ := data.(shower)
-	return s
 }

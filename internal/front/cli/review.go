@@ -72,11 +72,7 @@ review changes nothing.`,
 
 // use calls a tool on a staged commit.
 func (f *gateFlags) use(cmd *cobra.Command, args tool.Arguments) error {
-	c, err := newUserCall(cmd, f, args)
-	if err != nil {
-		return err
-	}
-	r, err := c.do()
+	r, err := newUserCall(cmd, f, args).do()
 	if err != nil {
 		return err
 	}
@@ -120,8 +116,8 @@ func (f *gateFlags) review(cmd *cobra.Command, ids []string, summary, all bool) 
 		}
 		ids = git.IDs(r)
 	}
-	stopSaying := meanwhile(cmd.ErrOrStderr(), "the scanners look at what is staged")
-	defer stopSaying()
+	status := beginStatus(cmd.ErrOrStderr(), "the scanners look at what is staged")
+	defer status.end()
 	looks := []*git.CommitView{}
 	var hidden []unshown
 	for _, id := range ids {
@@ -135,7 +131,7 @@ func (f *gateFlags) review(cmd *cobra.Command, ids []string, summary, all bool) 
 			looks = append(looks, l)
 		}
 	}
-	stopSaying()
+	status.end()
 	if len(hidden) > 0 {
 		err = fmt.Errorf("%d of %d staged commits cannot be shown; the reason is above", len(hidden), len(ids))
 	}

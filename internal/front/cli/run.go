@@ -18,7 +18,6 @@ import (
 	"github.com/golem-forge/golem/internal/decide/approval"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/jail/network"
-	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/model/prices"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/run"
@@ -177,9 +176,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	}
 	out := newReport(cmd)
 	out.resumed = f.resume != ""
-	if f.dir != "." {
-		out.where = " -C " + visible.CommandLine(f.dir)
-	}
+	out.where = dirOption(f.dir)
 	if f.apart != nil {
 		out.where, out.gone = f.apart.options(out.where), f.apart.memory
 	}

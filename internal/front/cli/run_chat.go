@@ -217,7 +217,7 @@ func (c *chat) diff(paths []string) error {
 	}
 	v := newReviewText(c.cmd.OutOrStdout(), w, r)
 	v.diffs()
-	return v.flush()
+	return v.b.flush()
 }
 
 // decide applies or discards changes of the session, after the user has seen them.

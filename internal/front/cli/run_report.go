@@ -503,11 +503,8 @@ func costText(cost float64, unpriced bool) string {
 
 func tokens(in, out int64, cost float64, unpriced bool) string {
 	text := fmt.Sprintf("%d tokens in, %d out", in, out)
-	switch {
-	case unpriced:
-		return text + ", " + costText(cost, unpriced)
-	case cost > 0:
-		return text + ", " + costText(cost, unpriced)
+	if unpriced || cost > 0 {
+		text += ", " + costText(cost, unpriced)
 	}
 	return text
 }

@@ -117,7 +117,7 @@ func (s *scanning) below(ctx context.Context, top string) error {
 		case errors.Is(err, fs.ErrNotExist) && name == top:
 			return usagef("scan %s: not_found; name a file or a directory that exists", sandbox.Shown(name))
 		case err != nil:
-			s.add(name, scan.Verdict{Path: filepath.ToSlash(name), Held: true, Scanners: []string{}, Findings: []scan.Finding{{Scanner: "limits", Hold: true, What: "cannot tell: " + cause(err).Error()}}})
+			s.add(name, scan.Verdict{Path: filepath.ToSlash(name), Held: true, Scanners: []string{}, Findings: []scan.Finding{{Scanner: "limits", Hold: true, What: "cannot tell: " + visible.FileError("", err).Error()}}})
 			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
@@ -151,15 +151,6 @@ func (s *scanning) file(ctx context.Context, name string) error {
 	}
 	s.add(name, v)
 	return nil
-}
-
-// cause returns the error of the system, without the path.
-func cause(err error) error {
-	var of *fs.PathError
-	if errors.As(err, &of) {
-		return of.Err
-	}
-	return err
 }
 
 // add counts the findings of a file, and prints those that do not hold it back.

@@ -100,7 +100,7 @@ func (s screen) show(rows []row) error {
 	columns, _ := s.size()
 	var b strings.Builder
 	for _, r := range rows {
-		b.WriteString(strings.Join(s.lines(r, columns), ""))
+		b.WriteString(strings.Join(r.Lines(columns, !s.plain), ""))
 	}
 	_, err := io.WriteString(s.w, b.String())
 	return err
@@ -136,9 +136,3 @@ func (s screen) showInPager(command, text string) error {
 	defer fed.Wait()
 	return p.Wait()
 }
-
-// lines returns a row as lines of the terminal.
-func (s screen) lines(r row, columns int) []string { return r.Lines(columns, !s.plain) }
-
-// meanwhile shows at a terminal what golem does, if that takes long.
-func meanwhile(w io.Writer, what string) (stop func()) { return beginStatus(w, what).end }

@@ -243,10 +243,8 @@ type removal struct {
 // describe the sessions. golem shows every change that would be lost. Without a terminal the
 // answer is no, unless the user gave --yes.
 func (r *removal) ask(list []*workSession, summary string, rows [][]string) (bool, error) {
-	if r.yes {
-		if err := checkUnseen("sessions rm", list[0].program); err != nil {
-			return false, err
-		}
+	if err := checkUnseen("sessions rm", list[0].program, r.yes); err != nil {
+		return false, err
 	}
 	request, err := removeQuestion(list, summary, rows)
 	if err != nil {

@@ -16,13 +16,9 @@ import (
 	"github.com/golem-forge/golem/internal/work/run"
 )
 
-// aSession accepts the id of a session, or no argument for the last used session.
-func aSession(_ *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		return usagef("one session at a time, got %d", len(args))
-	}
-	return nil
-}
+// oneSession is the error of a command that takes the id of a session, or none for the last
+// used one.
+const oneSession = "one session at a time, got %d"
 
 // sessionOf returns the session that an argument names, or the one used last.
 func (f *programFlags) sessionOf(args []string) (*workSession, error) {
@@ -45,7 +41,7 @@ func newSessionsShow() *cobra.Command {
 and its state, and the messages, calls and results in its runs. golem diff shows its
 changes, and golem audit show the decisions about the calls.`,
 		Example: "  golem sessions show last\n  golem sessions show k3xq2a",
-		Args:    aSession,
+		Args:    takesArgs(0, 1, oneSession),
 	}
 	flags := addProgramFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -173,7 +169,7 @@ func newSessionsExport() *cobra.Command {
 		Short:   "Print the messages and calls of a session, one JSON object per line",
 		Long:    "Print the messages, calls and results in the runs of a session, one JSON object per line,\nin the order in which they were recorded.",
 		Example: "  golem sessions export k3xq2a > run.jsonl\n  golem sessions export k3xq2a | grep call",
-		Args:    aSession,
+		Args:    takesArgs(0, 1, oneSession),
 	}
 	flags := addProgramFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

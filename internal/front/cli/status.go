@@ -101,10 +101,7 @@ other.`,
 		if err != nil {
 			return err
 		}
-		at := ""
-		if f.dir != "." {
-			at = " -C " + visible.CommandLine(f.dir)
-		}
+		at := dirOption(f.dir)
 		printStatus(cmd.OutOrStdout(), waiting, dir, at)
 		if len(waiting.Sessions) > 0 {
 			printNext(cmd.OutOrStdout(), "golem diff"+at, "golem apply"+at, "golem discard"+at)

@@ -145,10 +145,8 @@ func acceptTools(cmd *cobra.Command, p *program.Program, worker, server string, 
 		fmt.Fprintln(out, "nothing has changed: it has the same tools")
 		return nil
 	}
-	if yes {
-		if err := checkUnseen("tools", p); err != nil {
-			return err
-		}
+	if err := checkUnseen("tools", p, yes); err != nil {
+		return err
 	}
 	request, err := tool.NewCommandRequest("tools --accept", "accept these tools of "+server, nil, offer.Differences, nil, map[string]string{"server": server})
 	if err != nil {

@@ -55,10 +55,8 @@ Exit code 0: trusted; 3: not trusted.`,
 			fmt.Fprintln(cmd.OutOrStdout(), p.Content.Hash)
 			return nil
 		}
-		if yes {
-			if err := checkUnseen("trust", p); err != nil {
-				return err
-			}
+		if err := checkUnseen("trust", p, yes); err != nil {
+			return err
 		}
 		if wrong := p.CheckEntry(); wrong != nil {
 			fmt.Fprintln(cmd.ErrOrStderr(), "note:", wrong)

@@ -59,10 +59,7 @@ Exit code 0: done; 1: nothing to undo, or a file changed since; 3: declined.`,
 		if yes {
 			flags.approval = "approve_all"
 		}
-		c, err := newUserCall(cmd, flags, settle.UndoArgs{Forget: forget})
-		if err != nil {
-			return err
-		}
+		c := newUserCall(cmd, flags, settle.UndoArgs{Forget: forget})
 		c.explain = func(r tool.Result) tool.Result {
 			if r.Err != nil && r.Err.Code == "declined" && r.Pending == nil {
 				r.Notes = append(r.Notes, "your files stay as they are; golem undo --list lists what can be undone")

@@ -72,10 +72,8 @@ until you run golem trust. Without a terminal golem only shows it, except with -
 // acceptWorker shows a proposed worker, and adds it to the program if the user approves. The
 // file is "" if golem did not add it because there is no terminal.
 func acceptWorker(cmd *cobra.Command, p *program.Program, s *session.Session, w session.Proposal, yes bool) (file string, err error) {
-	if yes {
-		if err := checkUnseen("workers accept", p); err != nil {
-			return "", err
-		}
+	if err := checkUnseen("workers accept", p, yes); err != nil {
+		return "", err
 	}
 	d := decision{cmd: cmd, program: p, terminal: findTerminal(false), out: cmd.OutOrStdout(), yes: yes}
 	if yes || d.terminal == nil { // otherwise the question shows it
