@@ -49,11 +49,9 @@ var layers = []layer{
 	{"internal/work/workerfile", 1, "says which files golem reads as workers"},
 	{"internal/records/keyring", 1, "the user's secrets, in the system's keyring or in files"},
 	{"internal/people/visible", 1, "escapes untrusted text for a terminal"},
-	{"internal/people/clipboard", 1, "writes text to the user's clipboard"},
+	{"internal/people/desktop", 1, "uses programs of the user's desktop: clipboard, notifications, browser"},
 	{"internal/people/pager", 1, "shows a long text in the user's pager"},
 	{"internal/people/editor", 1, "opens a text in the user's editor"},
-	{"internal/people/browser", 1, "opens a page in the user's browser"},
-	{"internal/people/notify", 1, "shows a notification on the user's desktop"},
 	{"internal/jail", 1, "confines a command to the files of a sandbox"},
 	{"internal/people/terminal", 1, "connects a person's terminal with a program's"},
 	{"internal/clearance/git", 1, "the only package that runs git"},
@@ -143,8 +141,8 @@ var outer = []string{"cmd/*", "internal/front/*", "internal/work/program"}
 
 // imports limits packages by import path.
 var imports = []limit{
-	{names: []string{"os/exec"}, only: []string{"internal/jail", "internal/clearance/git", "internal/people/clipboard", "internal/people/pager", "internal/people/editor", "internal/people/notify", "internal/people/browser", "internal/records/keyring", "internal/jail/preset", "internal/checks/testutil"},
-		why: "only jail starts programs, except git (internal/clearance/git), clipboard programs (internal/people/clipboard), the pager (internal/people/pager), the editor (internal/people/editor), notify-send (internal/people/notify), the browser (internal/people/browser), programs of the user that print a secret (internal/records/keyring) and package clients (internal/jail/preset)"},
+	{names: []string{"os/exec"}, only: []string{"internal/jail", "internal/clearance/git", "internal/people/desktop", "internal/people/pager", "internal/people/editor", "internal/records/keyring", "internal/jail/preset", "internal/checks/testutil"},
+		why: "only jail starts programs, except git (internal/clearance/git), programs of the desktop (internal/people/desktop), the pager (internal/people/pager), the editor (internal/people/editor), programs of the user that print a secret (internal/records/keyring) and package clients (internal/jail/preset)"},
 	{names: heavy, never: append([]string{"sandbox/sandboxtest"}, pure...),
 		why: "these packages are compiled for the browser"},
 	{names: []string{"unsafe"}, only: []string{"internal/jail/*_linux.go"},

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/golem-forge/golem/internal/people/clipboard"
+	"github.com/golem-forge/golem/internal/people/desktop"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -16,16 +16,16 @@ import (
 // program of the desktop, or else a terminal. terminal may be nil.
 func clipboardOf(terminal *os.File) func(ctx context.Context, text string) (string, error) {
 	return func(ctx context.Context, text string) (string, error) {
-		name, err := clipboard.Copy(ctx, clipboard.Directories(), os.Environ(), text)
+		name, err := desktop.Copy(ctx, desktop.Directories(), os.Environ(), text)
 		switch {
 		case err == nil:
 			return "by " + name, nil
-		case !errors.Is(err, clipboard.ErrNone):
+		case !errors.Is(err, desktop.ErrNone):
 			return "", &sandbox.Error{Op: "clipboard_copy", Code: sandbox.ErrInternal, Hint: name + " could not do it: " + err.Error() + "; try it by itself"}
 		}
 		for _, f := range []*os.File{terminal, os.Stderr, os.Stdout} {
 			if f != nil && term.IsTerminal(int(f.Fd())) {
-				if _, err := io.WriteString(f, clipboard.Sequence(text)); err == nil {
+				if _, err := io.WriteString(f, desktop.CopySequence(text)); err == nil {
 					return "golem asked the terminal to copy it by OSC 52; if nothing was copied, the terminal does not support that", nil
 				}
 			}

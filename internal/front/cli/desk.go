@@ -9,8 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/people/browser"
-	"github.com/golem-forge/golem/internal/people/clipboard"
+	"github.com/golem-forge/golem/internal/people/desktop"
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
 )
@@ -70,7 +69,7 @@ To open the page on another machine, forward the port: ssh -L 8137:127.0.0.1:813
 			if noOpen {
 				return
 			}
-			if err := browser.Open(ctx, clipboard.Directories(), os.Environ(), file); err != nil && ctx.Err() == nil {
+			if err := desktop.OpenFile(ctx, desktop.Directories(), os.Environ(), file); err != nil && ctx.Err() == nil {
 				fmt.Fprintf(cmd.ErrOrStderr(), "golem: no browser was opened (%s); open the address yourself\n", visible.Line(err.Error(), maxColumns))
 			}
 		}

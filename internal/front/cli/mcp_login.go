@@ -17,8 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/people/browser"
-	"github.com/golem-forge/golem/internal/people/clipboard"
+	"github.com/golem-forge/golem/internal/people/desktop"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/keyring"
 	"github.com/golem-forge/golem/internal/work/program"
@@ -222,7 +221,7 @@ func (p *loginPage) ask(ctx context.Context, cmd *cobra.Command, name, address, 
 	if !noOpen {
 		if file, err := writeRedirect(address); err == nil {
 			defer os.RemoveAll(filepath.Dir(file))
-			browser.Open(ctx, clipboard.Directories(), os.Environ(), file) // the user can open the address
+			desktop.OpenFile(ctx, desktop.Directories(), os.Environ(), file) // the user can open the address
 		}
 	}
 	if terminal := findTerminal(false); terminal != nil {

@@ -8,8 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/golem-forge/golem/internal/people/clipboard"
-	"github.com/golem-forge/golem/internal/people/notify"
+	"github.com/golem-forge/golem/internal/people/desktop"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/project"
@@ -53,7 +52,7 @@ func notifyUser(ctx context.Context, terminal io.Writer, what string) {
 	if how != "bell" {
 		dir, _ := os.Getwd()
 		text := what + " in " + visible.Line(filepath.Base(dir), maxWhat)
-		if err := notify.Send(ctx, clipboard.Directories(), os.Environ(), "golem", text); err == nil || how == "desktop" {
+		if err := desktop.Notify(ctx, desktop.Directories(), os.Environ(), "golem", text); err == nil || how == "desktop" {
 			return
 		}
 	}

@@ -1,4 +1,4 @@
-package notify_test
+package desktop_test
 
 import (
 	"errors"
@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/people/notify"
+	"github.com/golem-forge/golem/internal/people/desktop"
 )
 
 // TestSend checks that the program gets the text without markup, only the variables that it
 // needs, and that it is found only in the given directories.
-func TestSend(t *testing.T) {
+func TestNotify(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the test program is a shell script")
 	}
@@ -23,13 +23,13 @@ func TestSend(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "notify-send"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := notify.Send(t.Context(), []string{dir}, []string{"SECRET=1"}, "golem", "x"); !errors.Is(err, notify.ErrNone) {
+	if err := desktop.Notify(t.Context(), []string{dir}, []string{"SECRET=1"}, "golem", "x"); !errors.Is(err, desktop.ErrNone) {
 		t.Errorf("without a desktop: %v", err)
 	}
-	if err := notify.Send(t.Context(), []string{t.TempDir()}, []string{"DISPLAY=:0"}, "golem", "x"); !errors.Is(err, notify.ErrNone) {
+	if err := desktop.Notify(t.Context(), []string{t.TempDir()}, []string{"DISPLAY=:0"}, "golem", "x"); !errors.Is(err, desktop.ErrNone) {
 		t.Errorf("without a program: %v", err)
 	}
-	if err := notify.Send(t.Context(), []string{dir}, []string{"DISPLAY=:0", "SECRET=1"}, "-golem", "<b>a & b</b>"); err != nil {
+	if err := desktop.Notify(t.Context(), []string{dir}, []string{"DISPLAY=:0", "SECRET=1"}, "-golem", "<b>a & b</b>"); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(out)

@@ -1,4 +1,4 @@
-package clipboard_test
+package desktop_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/people/clipboard"
+	"github.com/golem-forge/golem/internal/people/desktop"
 )
 
 func TestCopy(t *testing.T) {
@@ -27,23 +27,23 @@ func TestCopy(t *testing.T) {
 	environ := []string{"DISPLAY=:0", "TOKEN=canary", "PATH=/nowhere", "WAYLAND_DISPLAY="}
 	text := "a\n\x1b[2J é"
 
-	name, err := clipboard.Copy(t.Context(), []string{"/nowhere", dir}, environ, text)
+	name, err := desktop.Copy(t.Context(), []string{"/nowhere", dir}, environ, text)
 	got, _ := os.ReadFile(out)
 	if err != nil || name != "xclip" || !strings.HasPrefix(string(got), "xclip -selection clipboard -in\n") || !strings.HasSuffix(string(got), "\n"+text) || strings.Contains(string(got), "canary") {
 		t.Errorf("got %s, %v, %q", name, err, got)
 	}
 	script("wl-copy", keeps)
-	if name, err := clipboard.Copy(t.Context(), []string{dir}, append(environ, "WAYLAND_DISPLAY=w"), text); err != nil || name != "wl-copy" {
+	if name, err := desktop.Copy(t.Context(), []string{dir}, append(environ, "WAYLAND_DISPLAY=w"), text); err != nil || name != "wl-copy" {
 		t.Errorf("on wayland: got %s, %v", name, err)
 	}
-	if _, err := clipboard.Copy(t.Context(), []string{dir}, nil, text); !errors.Is(err, clipboard.ErrNone) {
+	if _, err := desktop.Copy(t.Context(), []string{dir}, nil, text); !errors.Is(err, desktop.ErrNone) {
 		t.Errorf("without a desktop: got %v", err)
 	}
 	script("xclip", "exit 3")
-	if _, err := clipboard.Copy(t.Context(), []string{dir}, environ, text); err == nil {
+	if _, err := desktop.Copy(t.Context(), []string{dir}, environ, text); err == nil {
 		t.Error("a program that fails: got no error")
 	}
-	if got, want := clipboard.Sequence("a\x1b\\"), "\x1b]52;c;YRtc\a"; got != want {
+	if got, want := desktop.CopySequence("a\x1b\\"), "\x1b]52;c;YRtc\a"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
