@@ -10,6 +10,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/files/overlay"
+	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/choice"
 	"github.com/golem-forge/golem/internal/work/program"
@@ -179,7 +180,7 @@ func printChanges(w io.Writer, about sessionDocument, list []session.FileChange,
 		if c.UnusualMode {
 			about += ", mode " + c.Mode
 		}
-		rows = append(rows, []string{mark + letter(c.Op), name, about, note})
+		rows = append(rows, []string{mark + inbox.Letter(c.Op), name, about, note})
 	}
 	if !diff {
 		printColumns(w, rows)
@@ -200,17 +201,6 @@ func printChanges(w io.Writer, about sessionDocument, list []session.FileChange,
 	if protected > 0 {
 		fmt.Fprintln(w, "skipped: golem applies a protected path only if --paths names it, and never applies changes in .git")
 	}
-}
-
-// letter returns the letter for the kind of a change.
-func letter(op overlay.Op) string {
-	switch op {
-	case overlay.Create:
-		return "A"
-	case overlay.Delete:
-		return "D"
-	}
-	return "M"
 }
 
 // lost describes what a deleted or replaced directory held.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/files/overlay"
+	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/choice"
 	"github.com/golem-forge/golem/internal/work/session"
@@ -201,7 +202,7 @@ func (v *reviewText) stat(short bool) {
 			reason = "directory"
 		}
 		if counted[reason]++; !long || flagged[c.Path] || reason != "" && (!short || counted[reason] <= review.MostFiles) {
-			rows = append(rows, []string{letter(c.Op), name + slash(c), v.what(c), v.notesOf(c)})
+			rows = append(rows, []string{inbox.Letter(c.Op), name + slash(c), v.what(c), v.notesOf(c)})
 			continue
 		}
 		dirs.Add(name, c.Added, c.Removed, !c.Unread)
@@ -243,7 +244,7 @@ func (v *reviewText) diffs() {
 		if c.IsFolded() {
 			continue
 		}
-		text := letter(c.Op) + " " + v.shown(c.Path) + slash(c)
+		text := inbox.Letter(c.Op) + " " + v.shown(c.Path) + slash(c)
 		if about := v.what(c); about != "" {
 			text += "  " + about
 		}

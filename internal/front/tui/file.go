@@ -224,17 +224,6 @@ func (f *file) counts() string {
 	return strings.Join(parts, " ")
 }
 
-// letter returns the letter for the kind of the change.
-func (f *file) letter() string {
-	switch f.Op {
-	case overlay.Create:
-		return "A"
-	case overlay.Delete:
-		return "D"
-	}
-	return "M"
-}
-
 // isViewed reports whether all of the file was on the screen.
 func (f *file) isViewed() bool { return f.loaded && f.sheet != nil && f.sheet.left == 0 }
 

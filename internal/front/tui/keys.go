@@ -14,6 +14,14 @@ import (
 	"github.com/golem-forge/golem/internal/work/choice"
 )
 
+// motion returns by how many lines a key moves. moves is false for other keys.
+func motion(key string, page int) (by int, moves bool) {
+	const far = 1 << 30
+	by, moves = map[string]int{"j": 1, "down": 1, "k": -1, "up": -1, "space": page, "pgdown": page, "f": page, "b": -page, "pgup": -page,
+		"g": -far, "home": -far, "G": far, "end": far}[key]
+	return by, moves
+}
+
 // press acts on a key.
 func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 	name := key.String()
@@ -80,19 +88,11 @@ func (m *model) answer(key string) {
 	q, room := m.question(), m.questionRoom()
 	most := max(0, len(q.sheet.lines)-room)
 	m.note = ""
+	if by, moves := motion(strings.Replace(key, "enter", "space", 1), max(1, room-1)); moves {
+		q.top = min(max(0, q.top+by), most)
+		return
+	}
 	switch key {
-	case "j", "down":
-		q.top = min(q.top+1, most)
-	case "k", "up":
-		q.top = max(0, q.top-1)
-	case "space", "pgdown", "f", "enter":
-		q.top = min(q.top+max(1, room-1), most)
-	case "b", "pgup":
-		q.top = max(0, q.top-max(1, room-1))
-	case "g", "home":
-		q.top = 0
-	case "G", "end":
-		q.top = most
 	case "y", "n", "u", "a", "esc", "s":
 		if !q.open {
 			m.note = "keys that were pressed before the question are ignored"
@@ -133,9 +133,9 @@ func (m *model) decide(key string) {
 			break
 		}
 		m.typed = &input{asks: asks, done: func(text string) {
-			if text = strings.ToLower(strings.TrimSpace(text)); !fits() { // the window is smaller now
+			if !fits() { // the window is smaller now
 				m.note = tooLong
-			} else if text == "y" || text == "yes" {
+			} else if isYes(text) {
 				reply := q.yes()
 				reply.Remember = q.always
 				m.close(reply)
@@ -188,27 +188,16 @@ func (m *model) close(r approval.Reply) {
 func (m *model) pressReview(key string) tea.Cmd {
 	v, room := m.review, m.area().rows
 	f := v.file()
+	if by, moves := motion(key, max(1, room-1)); moves {
+		isPage := slices.Contains([]string{"space", "pgdown", "f", "b", "pgup"}, key)
+		v.scroll(by, !v.inDiff && !isPage, room) // there is a page only of the diff
+		return nil
+	}
 	switch key {
-	case "j", "down", "k", "up":
-		by := 1
-		if key == "k" || key == "up" {
-			by = -1
-		}
-		v.scroll(by, !v.inDiff, room)
-	case "ctrl+d", "ctrl+u":
-		by := max(1, room/2)
-		if key == "ctrl+u" {
-			by = -by
-		}
-		v.scroll(by, false, room)
-	case "space", "pgdown", "f":
-		v.scroll(max(1, room-1), false, room)
-	case "b", "pgup":
-		v.scroll(-max(1, room-1), false, room)
-	case "g", "home":
-		v.scroll(-1<<30, !v.inDiff, room)
-	case "G", "end":
-		v.scroll(1<<30, !v.inDiff, room)
+	case "ctrl+d":
+		v.scroll(max(1, room/2), false, room)
+	case "ctrl+u":
+		v.scroll(-max(1, room/2), false, room)
 	case "tab":
 		v.inDiff = !v.inDiff
 	case "l", "right", "enter":

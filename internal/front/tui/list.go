@@ -88,12 +88,10 @@ func (m *model) open() {
 		m.note = "golem jobs show " + it.Job + " prints what happened; golem jobs retry " + it.Job + " runs it again, golem jobs cancel " + it.Job + " ends it"
 	case it.Kind == inbox.KindFetch:
 		one := *it
-		m.typed = &input{asks: "fetch the changes of the job, to review them here? (y or n): ", done: func(text string) {
-			if text = strings.ToLower(strings.TrimSpace(text)); text == "y" || text == "yes" {
-				m.busy = "fetching the changes"
-				m.fetch(one)
-			}
-		}}
+		m.typed = confirm("fetch the changes of the job, to review them here?", func() {
+			m.busy = "fetching the changes"
+			m.fetch(one)
+		})
 	case it.Kind == inbox.KindRunning:
 		m.note = "S stops the run after its current call, E ends it now"
 	default:
@@ -103,6 +101,21 @@ func (m *model) open() {
 		}
 		m.openItem(*it)
 	}
+}
+
+// confirm returns a question that the user answers with yes or no. After a yes it calls do.
+func confirm(asks string, do func()) *input {
+	return &input{asks: asks + " (y or n): ", done: func(text string) {
+		if isYes(text) {
+			do()
+		}
+	}}
+}
+
+// isYes reports whether the user typed yes.
+func isYes(text string) bool {
+	text = strings.TrimSpace(text)
+	return strings.EqualFold(text, "y") || strings.EqualFold(text, "yes")
 }
 
 // takeCall asks about a call that waits.
@@ -167,20 +180,11 @@ func (m *model) takeAnswer(msg answered) {
 // pressList acts on a key of the list.
 func (m *model) pressList(key string) {
 	l, page := m.list, max(1, m.list.room(m.canvas)-1)
-	move := func(by int) { l.at = min(max(0, l.at+by), max(0, len(l.items)-1)) }
+	if by, moves := motion(strings.NewReplacer("ctrl+d", "space", "ctrl+u", "b").Replace(key), page); moves {
+		l.at = min(max(0, l.at+by), max(0, len(l.items)-1))
+		return
+	}
 	switch key {
-	case "j", "down":
-		move(1)
-	case "k", "up":
-		move(-1)
-	case "space", "pgdown", "f", "ctrl+d":
-		move(page)
-	case "b", "pgup", "ctrl+u":
-		move(-page)
-	case "g", "home":
-		l.at = 0
-	case "G", "end":
-		move(1 << 30)
 	case "enter", "l", "right", "o":
 		m.open()
 	case "r":
@@ -215,11 +219,7 @@ func (m *model) control(key string) {
 		m.note = "R continues a run that is paused, S and E end one that is running; move to it first"
 	case key == "E":
 		one := *it
-		m.typed = &input{asks: "end it now? its changes stay in the session (y or n): ", done: func(text string) {
-			if text = strings.ToLower(strings.TrimSpace(text)); text == "y" || text == "yes" {
-				m.backend.control(one, key)
-			}
-		}}
+		m.typed = confirm("end it now? its changes stay in the session", func() { m.backend.control(one, key) })
 	default:
 		m.backend.control(*it, key)
 	}
@@ -256,14 +256,11 @@ func (m *model) drawList() (lines []string) {
 	l, room := m.list, m.list.room(m.canvas)
 	l.top = min(max(l.top, l.at-room+1), l.at, max(0, len(l.items)-room))
 	head := " nothing waits for you"
-	high := 0
+	high, running := 0, 0
 	for _, it := range l.items {
 		if it.Risk == inbox.High {
 			high++
 		}
-	}
-	running := 0
-	for _, it := range l.items {
 		if it.Kind == inbox.KindRunning {
 			running++
 		}
@@ -294,14 +291,8 @@ func (m *model) drawList() (lines []string) {
 			about = append(about, m.paint.with(bold, piece))
 		}
 	}
-	about = append(about, l.drawAbout(m.canvas)...)
-	for i := range m.roomAbout() {
-		if i < len(about) {
-			lines = append(lines, about[i])
-		} else {
-			lines = append(lines, "")
-		}
-	}
+	about = append(append(about, l.drawAbout(m.canvas)...), make([]string, m.roomAbout())...)
+	lines = append(lines, about[:m.roomAbout()]...)
 	return append(lines, m.drawTyped(), m.drawKeys("[j k] move", "[Enter] open", "[/] search", "[r]ead again", "[?] help", "[q]uit"))
 }
 

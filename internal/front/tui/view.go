@@ -6,6 +6,7 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
+	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
 )
 
@@ -148,7 +149,7 @@ func (v *review) drawTree(i, columns int, p paint) string {
 		risk = "!"
 	}
 	counts, state := f.counts(), f.state()
-	front := cursor + risk + f.letter() + " " + indent
+	front := cursor + risk + inbox.Letter(f.Op) + " " + indent
 	room := columns - fixedWidth(front) - len(counts) - len(state) - 2
 	if room < 8 {
 		counts, room = "", columns-fixedWidth(front)-len(state)-1

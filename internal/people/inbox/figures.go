@@ -21,7 +21,7 @@ type Figures struct {
 	Use      []WorkerUse // by worker and model, the most expensive first
 	Hosts    []HostUse   // the most bytes first
 	Allowed  []Approvals // by tool, most by hand first
-	Rules    []RuleUse   // the rules and modes that allowed calls, the most used first
+	Rules    []ruleUse   // the rules and modes that allowed calls, the most used first
 	Waits    []Wait      // by tool, the longest first
 	Problems []Problem
 }
@@ -48,8 +48,8 @@ type Approvals struct {
 	Declined int
 }
 
-// A RuleUse counts the calls that a rule or a mode allowed.
-type RuleUse struct {
+// A ruleUse counts the calls that a rule or a mode allowed.
+type ruleUse struct {
 	Rule  string
 	Calls int
 }
@@ -105,9 +105,9 @@ func ReadFigures(o program.Options, since time.Time, steps int) (Figures, error)
 		return cmp.Or(cmp.Compare(b.ByHand, a.ByHand), cmp.Compare(b.ByRule, a.ByRule), cmp.Compare(a.Tool, b.Tool))
 	})
 	for rule, calls := range rules {
-		f.Rules = append(f.Rules, RuleUse{rule, calls})
+		f.Rules = append(f.Rules, ruleUse{rule, calls})
 	}
-	slices.SortFunc(f.Rules, func(a, b RuleUse) int { return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Rule, b.Rule)) })
+	slices.SortFunc(f.Rules, func(a, b ruleUse) int { return cmp.Or(cmp.Compare(b.Calls, a.Calls), cmp.Compare(a.Rule, b.Rule)) })
 	f.Waits = values(waits.tools, func(a, b Wait) int { return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Tool, b.Tool)) })
 	return f, f.addUse(o)
 }

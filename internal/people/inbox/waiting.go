@@ -11,6 +11,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/decide/approval"
+	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/inventory"
 	"github.com/golem-forge/golem/internal/records/state"
@@ -49,6 +50,17 @@ type Changes struct {
 
 	Session ProgramSession  `json:"-"`
 	Review  *session.Review `json:"-"`
+}
+
+// Letter returns the letter for the kind of a change.
+func Letter(op overlay.Op) string {
+	switch op {
+	case overlay.Create:
+		return "A"
+	case overlay.Delete:
+		return "D"
+	}
+	return "M"
 }
 
 // A Call is a call that waits for approval, with the program that it belongs to.
