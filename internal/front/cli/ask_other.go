@@ -33,14 +33,3 @@ func (*keyboard) settle(context.Context, time.Duration) (early bool, err error) 
 func (*keyboard) line(context.Context, time.Duration, func() error) (string, error) {
 	return "", errNobody
 }
-
-func (*keyboard) take(context.Context, time.Duration) (release func(), err error) {
-	return nil, errNobody
-}
-
-// A guard does nothing here, because golem does not lock terminals on this system.
-type guard struct{}
-
-func openGuard(*os.File) *guard { return nil }
-
-func (*guard) share() (release func(), free bool) { return func() {}, true }

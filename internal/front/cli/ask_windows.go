@@ -127,15 +127,3 @@ func (k *keyboard) line(ctx context.Context, wait time.Duration, interrupted fun
 		}
 	}
 }
-
-// take does not lock the console against other processes.
-func (k *keyboard) take(context.Context, time.Duration) (release func(), err error) {
-	return func() {}, nil
-}
-
-// A guard does nothing here, because golem does not lock terminals on this system.
-type guard struct{}
-
-func openGuard(*os.File) *guard { return nil }
-
-func (*guard) share() (release func(), free bool) { return func() {}, true }

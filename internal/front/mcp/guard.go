@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"runtime/debug"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -43,55 +45,36 @@ type field struct{ name, value string }
 
 // fieldsOf returns the fields of a request's parameters. Those of tools/call are not among
 // them: the gate answers a tool name it does not know, and initialize repeats nothing.
-func fieldsOf(params mcp.Params) []field {
+func fieldsOf(params mcp.Params) (list []field) {
 	switch p := params.(type) {
-	case *mcp.ReadResourceParams:
-		return []field{{"uri", p.URI}}
-	case *mcp.SubscribeParams:
-		return []field{{"uri", p.URI}}
-	case *mcp.UnsubscribeParams:
-		return []field{{"uri", p.URI}}
+	case *mcp.CallToolParamsRaw, *mcp.InitializeParams:
+		return nil
 	case *mcp.SubscriptionsListenParams:
-		var list []field
 		if p.Notifications != nil {
 			for _, uri := range p.Notifications.ResourceSubscriptions {
 				list = append(list, field{"notifications.resourceSubscriptions", uri})
 			}
 		}
-		return list
 	case *mcp.GetPromptParams:
-		list := []field{{"name", p.Name}}
 		for name := range p.Arguments {
 			list = append(list, field{"arguments", name})
 		}
-		return list
 	case *mcp.CompleteParams:
-		list := []field{{"argument.name", p.Argument.Name}}
+		list = append(list, field{"argument.name", p.Argument.Name})
 		if p.Ref != nil {
 			list = append(list, field{"ref.name", p.Ref.Name}, field{"ref.uri", p.Ref.URI})
 		}
+	}
+	v := reflect.ValueOf(params)
+	if v.Kind() != reflect.Pointer || v.IsNil() { // the parameters may be missing
 		return list
-	//lint:ignore SA1019 clients of older revisions still send it
-	case *mcp.SetLoggingLevelParams:
-		return []field{{"level", string(p.Level)}}
-	case *mcp.ListToolsParams:
-		if p != nil { // the parameters may be missing
-			return []field{{"cursor", p.Cursor}}
-		}
-	case *mcp.ListResourcesParams:
-		if p != nil { // the parameters may be missing
-			return []field{{"cursor", p.Cursor}}
-		}
-	case *mcp.ListResourceTemplatesParams:
-		if p != nil { // the parameters may be missing
-			return []field{{"cursor", p.Cursor}}
-		}
-	case *mcp.ListPromptsParams:
-		if p != nil { // the parameters may be missing
-			return []field{{"cursor", p.Cursor}}
+	}
+	for _, name := range []string{"URI", "Name", "Level", "Cursor"} {
+		if f := v.Elem().FieldByName(name); f.IsValid() {
+			list = append(list, field{strings.ToLower(name), f.String()})
 		}
 	}
-	return nil
+	return list
 }
 
 // checkFields refuses a field that is too long or holds a character that is not printable.
