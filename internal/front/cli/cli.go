@@ -14,17 +14,17 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/records/version"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // These are the exit codes of the commands.
@@ -369,4 +369,20 @@ func takes(wrong *pflag.InvalidValueError) string {
 		return "it is a time such as 30s, 5m or 720h"
 	}
 	return wrong.Unwrap().Error()
+}
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use:     "version",
+		Short:   "Print the version",
+		Long:    "Print the version and commit that golem was built from, the Go that built it, and the system it is for.",
+		Example: "  golem version\n  golem --version\n  golem version --json",
+		Args:    noArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return printVersion(cmd) },
+	}
+}
+
+func printVersion(cmd *cobra.Command) error {
+	b := version.Current()
+	return printLineOr(cmd, b, "%s", b.Text("golem"))
 }

@@ -10,9 +10,8 @@ import (
 	"time"
 	"unicode"
 
-	"golang.org/x/term"
-
 	"github.com/golem-forge/golem/internal/people/visible"
+	"golang.org/x/term"
 )
 
 // A console carries all output of golem that goes to a terminal, from both streams. While
@@ -408,3 +407,38 @@ func columnsOf(f *os.File) int {
 
 // minColumns is the smallest width that golem breaks lines for.
 const minColumns = 8
+
+// A liveOutput prints the output of a command behind a gutter while the command runs.
+type liveOutput struct {
+	to    io.Writer
+	wrote bool
+	open  bool // a line has not ended
+}
+
+// newLiveOutput returns a liveOutput, or nil if w writes to no terminal.
+func newLiveOutput(w io.Writer, mark string) *liveOutput {
+	if to := newGutter(w, mark); to != w {
+		return &liveOutput{to: to}
+	}
+	return nil
+}
+
+// write prints a piece of output.
+func (o *liveOutput) write(data []byte) {
+	if len(data) == 0 {
+		return
+	}
+	o.wrote, o.open = true, data[len(data)-1] != '\n'
+	o.to.Write(data)
+}
+
+// end ends the last line.
+func (o *liveOutput) end() {
+	if w, ok := o.to.(*visible.Writer); ok {
+		w.Close() // a part of a character
+	}
+	if o.open {
+		io.WriteString(o.to, "\n")
+		o.open = false
+	}
+}

@@ -5,18 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-
 	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/choice"
 	"github.com/golem-forge/golem/internal/work/session"
+	"github.com/golem-forge/golem/internal/work/toolset/settle"
+	"github.com/golem-forge/golem/sandbox"
+	"github.com/spf13/cobra"
 )
 
 func newDiff(show Explorer) *cobra.Command {
@@ -369,3 +372,154 @@ func slash(c session.FileChange) string {
 
 // age describes how long ago a time was.
 func age(t time.Time) string { return visible.Age(t, time.Now()) }
+
+// showCommits prints the commits that a session has made: what to look at first, the
+// message, and the diff of each.
+func showCommits(cmd *cobra.Command, w *workSession, stat bool) error {
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	list, skipped, err := w.program.Commits(w.Session).Read(ctx)
+	if err != nil {
+		return err
+	}
+	note(cmd, skipped...)
+	if wantsJSON(cmd) {
+		return printJSON(cmd.OutOrStdout(), map[string]any{"session": w.ID, "repositories": append([]settle.CommitRepository{}, list...), "skipped": append([]string{}, skipped...)})
+	}
+	if len(list) == 0 {
+		return &sandbox.Error{Op: "diff", Code: sandbox.ErrNotFound, Hint: "session " + w.ID + " has no new commits"}
+	}
+	v := newReviewText(cmd.OutOrStdout(), w, &session.Review{})
+	for _, r := range list {
+		v.commitList(r)
+		if stat {
+			continue
+		}
+		for _, c := range r.Commits {
+			v.commit(c)
+		}
+	}
+	printNext(v.b, "golem apply"+v.option()+" --commits [--branch NAME]")
+	return v.b.flush()
+}
+
+// commitList prints a line for each commit of a repository, and the warnings.
+func (v *reviewText) commitList(r settle.CommitRepository) {
+	added, removed := 0, 0
+	for _, c := range r.Commits {
+		added, removed = added+c.Added, removed+c.Removed
+	}
+	v.line("%s: %s in %s, +%d -%d, authors unverified", v.title(), visible.Count(len(r.Commits), "commit"), v.shown(r.Name), added, removed)
+	for _, c := range r.Commits {
+		for _, f := range c.Flags {
+			v.row(warning, c.Short()+" "+v.flag(f))
+		}
+	}
+	var rows [][]string
+	for _, c := range r.Commits {
+		rows = append(rows, []string{c.Short(), c.Subject(), fmt.Sprintf("+%d -%d", c.Added, c.Removed), "by " + c.Author})
+	}
+	printColumns(v.b, rows)
+	for _, name := range r.Branches {
+		v.line("golem apply --commits makes refs/golem/%s at %s", visible.Line(name, maxColumns), r.Tips[name][:7])
+	}
+}
+
+// commit prints one commit with its message and its diff.
+func (v *reviewText) commit(c settle.Commit) {
+	v.b.WriteString("\n")
+	v.line("commit %s by %s (unverified), %s", c.Hash, c.Author, c.Time.Format("2006-01-02 15:04"))
+	for line := range strings.Lines(c.Message) {
+		v.line("    %s", visible.Text(strings.TrimSuffix(line, "\n")))
+	}
+	for _, f := range c.Files {
+		text := string(f.Op) + " " + v.shown(f.Path)
+		if f.About != "" {
+			text += " (" + f.About + ")"
+		}
+		if f.Omitted != "" {
+			text += "  content not shown: " + f.Omitted
+		}
+		v.line("%s", text)
+		v.page.Diff(v.b, f.Path, f.Diff)
+	}
+}
+
+// moves returns a row for each moved directory. If there are more than review.MostFiles, one
+// row stands for all that were moved from one directory to another one.
+func (v *reviewText) moves() (rows [][]string) {
+	all := slices.SortedFunc(slices.Values(v.review.Moves), func(a, b changes.Move) int { return strings.Compare(a.From+"/", b.From+"/") })
+	moved := make([]movedFiles, len(all))
+	for _, c := range v.review.Files {
+		if c.From == "" {
+			continue
+		}
+		// No moved directory is in another one.
+		i, _ := slices.BinarySearchFunc(all, c.From, func(m changes.Move, name string) int { return strings.Compare(m.From+"/", name) })
+		if i > 0 && strings.HasPrefix(c.From, all[i-1].From+"/") {
+			moved[i-1].add(c)
+		}
+	}
+	type pair struct{ from, to string }
+	var order []pair
+	groups := make(map[pair]movedFiles)
+	for i, m := range all {
+		at := pair{m.From, m.To}
+		if len(all) > review.MostFiles {
+			at = pair{path.Dir(m.From), path.Dir(m.To)}
+		}
+		g, ok := groups[at]
+		if !ok {
+			order = append(order, at)
+		}
+		groups[at] = movedFiles{g.dirs + 1, g.files + m.Files, g.edited + moved[i].edited, g.asNew + m.Files - moved[i].files, m}
+	}
+	var rest movedFiles
+	for i, at := range order {
+		switch g := groups[at]; {
+		case i >= review.MostFiles:
+			rest = movedFiles{rest.dirs + g.dirs, rest.files + g.files, rest.edited + g.edited, rest.asNew + g.asNew, g.last}
+		case g.dirs > 1:
+			rows = append(rows, []string{"R", v.inside(at.from) + " → " + v.inside(at.to), visible.Number(g.dirs) + " directories with " + g.String(), ""})
+		default:
+			rows = append(rows, []string{"R", v.shown(g.last.From) + "/ → " + v.shown(g.last.To) + "/", g.String(), ""})
+		}
+	}
+	if rest.dirs > 0 {
+		rows = append(rows, []string{"R", visible.Number(rest.dirs) + " more directories", rest.String() + "; golem diff" + v.option() + " --json lists all", ""})
+	}
+	return rows
+}
+
+// inside stands for the directories in a directory.
+func (v *reviewText) inside(dir string) string {
+	if dir = v.shown(dir); dir == "." {
+		return "*/"
+	}
+	return strings.TrimSuffix(dir, "/") + "/*/"
+}
+
+// movedFiles counts the files of moved directories.
+type movedFiles struct {
+	dirs, files, edited int
+	asNew               int // listed like new files, because golem did not compare them or because they mean something else now
+	last                changes.Move
+}
+
+func (m *movedFiles) add(c session.FileChange) {
+	if m.files++; c.Edited {
+		m.edited++
+	}
+}
+
+// String describes the files: "3 files moved, 1 of them edited, 1 listed as new".
+func (m movedFiles) String() string {
+	text := visible.Count(m.files, "file") + " moved"
+	if m.edited > 0 {
+		text += ", " + visible.Number(m.edited) + " of them edited"
+	}
+	if m.asNew > 0 {
+		text += ", " + visible.Number(m.asNew) + " listed as new"
+	}
+	return text
+}

@@ -3,15 +3,18 @@ package cli
 import (
 	"errors"
 	"io"
+	"math"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"sync"
 
-	"golang.org/x/term"
-
+	"github.com/golem-forge/golem/internal/decide/approval"
+	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/pager"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"golang.org/x/term"
 )
 
 // A row is a line of text about a request.
@@ -135,4 +138,60 @@ func (s screen) showInPager(command, text string) error {
 	fed.Go(func() { p.Feed(text) })
 	defer fed.Wait()
 	return p.Wait()
+}
+
+// A colorFlag is the value of --color.
+type colorFlag string
+
+// These are the values of --color. auto is colour at a terminal.
+const (
+	colorAuto   colorFlag = "auto"
+	colorAlways colorFlag = "always"
+	colorNever  colorFlag = "never"
+)
+
+var colorWords = []string{string(colorAuto), string(colorAlways), string(colorNever)}
+
+// Set implements pflag.Value.
+func (f *colorFlag) Set(text string) error {
+	if !slices.Contains(colorWords, text) {
+		return errors.New("it is auto, always or never")
+	}
+	*f = colorFlag(text)
+	return nil
+}
+
+// String implements pflag.Value.
+func (f *colorFlag) String() string { return string(*f) }
+
+// Type implements pflag.Value.
+func (f *colorFlag) Type() string { return "auto|always|never" }
+
+// paints reports whether golem prints colours to a stream. The flag counts first, then
+// NO_COLOR, then CLICOLOR_FORCE, then the user's configuration.
+func (f colorFlag) paints(terminal bool) bool {
+	forced := os.Getenv("CLICOLOR_FORCE")
+	switch {
+	case f == colorAlways:
+		return true
+	case f == colorNever, os.Getenv("NO_COLOR") != "":
+		return false
+	case forced != "" && forced != "0":
+		return true
+	}
+	if chosen := colorFlag(preferences().Color); chosen == colorAlways || chosen == colorNever {
+		return chosen == colorAlways
+	}
+	return terminal && colours && os.Getenv("TERM") != "dumb" && os.Getenv("CLICOLOR") != "0"
+}
+
+// These constants limit how much of a request is shown at once.
+const (
+	maxRows    = 40  // rows of the body, if the screen has room
+	maxColumns = 200 // characters in one line
+)
+
+// showRequest prints all of a request.
+func showRequest(w io.Writer, r tool.Request) {
+	newScreen(w).show(approval.NewSheet(r, math.MaxInt).All())
 }

@@ -10,9 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
-
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/visible"
@@ -20,6 +17,8 @@ import (
 	"github.com/golem-forge/golem/internal/work/strictyaml"
 	"github.com/golem-forge/golem/internal/work/toolset/shell"
 	"github.com/golem-forge/golem/sandbox"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // gateFlags are the flags of commands that call tools through the gate.
@@ -385,3 +384,39 @@ func printTool(w io.Writer, t tool.Tool) {
 }
 
 func verbs(t tool.Tool) string { return strings.Join(visible.Each(t.Verbs, policy.Verb.String), " ") }
+
+// A presetDocument is a set of hosts for --json.
+type presetDocument struct {
+	Name    string   `json:"name"`
+	About   string   `json:"about"`
+	Hosts   []string `json:"hosts"`
+	Used    bool     `json:"used"` // the program uses it
+	Problem string   `json:"problem,omitempty"`
+}
+
+// printPresets prints the sets of hosts, with the hosts that they have here.
+func printPresets(cmd *cobra.Command, p *program.Program) error {
+	list := []presetDocument{}
+	rows := [][]string{{"preset", "used", "hosts", "from"}}
+	for _, s := range p.FindPresets(cmd.Context(), policy.PresetNames()) {
+		d := presetDocument{Name: s.Name, About: s.About, Hosts: append([]string{}, s.Hosts.Patterns()...), Used: slices.Contains(p.Project.Presets, s.Name)}
+		if s.Err != nil {
+			d.Problem = s.Err.Error()
+		}
+		list = append(list, d)
+		for i, host := range append(d.Hosts, cmp.Or(visible.Text(d.Problem), "none")) {
+			if i == len(d.Hosts) && i > 0 {
+				break
+			}
+			row := []string{"", "", visible.Text(host), ""}
+			if i == 0 {
+				row = []string{d.Name, yesOrNo(d.Used, ""), visible.Text(host), d.About}
+			}
+			rows = append(rows, row)
+		}
+	}
+	return printOr(cmd, map[string]any{"presets": list}, func(w io.Writer) {
+		printColumns(w, rows)
+		fmt.Fprintln(w, "network.presets in golem-forge.config.yaml adds them to the hosts of a program, and\ngolem exec --net +PRESET to those of one call. Commands can only read there.")
+	})
+}

@@ -1,11 +1,14 @@
 package inbox
 
 import (
+	"cmp"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/files/changes"
+	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/session"
@@ -119,3 +122,52 @@ func firstLine(err error) string {
 
 // maxProblem is how many characters of a problem are shown.
 const maxProblem = 200
+
+// A PublishedPort is a port of this machine that leads to a server in the jail, in the form
+// of golem ports --json.
+type PublishedPort struct {
+	Session string `json:"session"`
+	What    string `json:"what,omitempty"` // the program or the input that started the session
+	Host    uint16 `json:"host"`
+	Inside  uint16 `json:"inside"`
+}
+
+// Port returns the port as package jail knows it.
+func (p PublishedPort) Port() jail.Port { return jail.Port{Host: p.Host, Inside: p.Inside} }
+
+// PublishedPorts returns the ports that are published now for some sessions.
+func PublishedPorts(all []ProgramSession) []PublishedPort {
+	list := []PublishedPort{}
+	for _, s := range all {
+		ports, _ := s.Ports()
+		for _, p := range ports {
+			list = append(list, PublishedPort{s.ID, s.What(), p.Host, p.Inside})
+		}
+	}
+	return list
+}
+
+// A RunningSession is a session that a golem works on now, in the form of golem status
+// --json.
+type RunningSession struct {
+	ID string `json:"id"`
+	changes.Holder
+}
+
+// RunningSessions returns those of some sessions that a golem works on now.
+func RunningSessions(all []ProgramSession) (list []RunningSession) {
+	for _, s := range all {
+		if h, ok := s.Holder(); ok {
+			list = append(list, RunningSession{s.ID, h})
+		}
+	}
+	return list
+}
+
+// Holder returns the golem that works on the session now. ok is false if there is none.
+func (s ProgramSession) Holder() (h changes.Holder, ok bool) {
+	if h, ok = s.Program.Storage.Sessions.Holder(s.Session); ok {
+		h.Command = cmp.Or(visible.Line(filepath.Base(cmp.Or(h.Command, s.Command, "golem")), maxWhat), "golem")
+	}
+	return h, ok
+}
