@@ -67,18 +67,8 @@ func (c *commit) made() string {
 }
 
 // rows returns the summary of the commit as golem review prints it: findings first.
-func (c *commit) rows() (rows []visible.Row) {
-	var b strings.Builder
-	if err := c.look.ShowSummary(&b, visible.Page{}); err != nil {
-		return []visible.Row{{Mark: visible.Warning, Text: visible.Text(err.Error())}}
-	}
-	for text := range strings.SplitSeq(strings.TrimSuffix(b.String(), "\n"), "\n") {
-		mark := visible.About
-		if rest, ok := strings.CutPrefix(text, visible.Warning+" "); ok {
-			mark, text = visible.Warning, rest
-		}
-		rows = append(rows, visible.Row{Mark: mark, Text: text})
-	}
+func (c *commit) rows() []visible.Row {
+	rows := c.look.Summary()
 	for _, name := range c.look.Held() {
 		rows = append(rows, visible.Row{Mark: visible.Warning, Text: "a scanner holds back " + visible.Name(name) + ": P asks for a reason to push it"})
 	}

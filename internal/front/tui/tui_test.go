@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -678,5 +679,13 @@ func TestColoursOfSyntax(t *testing.T) {
 				t.Errorf("wide %v: %q lacks %q", wide, screens[1], part)
 			}
 		}
+	}
+}
+
+// TestCommitRows checks that the summary of a staged commit marks its warnings.
+func TestCommitRows(t *testing.T) {
+	c := commit{&git.CommitView{Flags: []flags.Flag{{Path: "/Makefile", Kind: flags.Becomes, Risk: 90}}}}
+	if !slices.ContainsFunc(c.rows(), func(r visible.Row) bool { return r.Mark == visible.Warning && strings.Contains(r.Text, "/Makefile") }) {
+		t.Errorf("no row is a warning about the file: %+v", c.rows())
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/model"
@@ -255,10 +256,7 @@ func (r *Run) Compact(ctx context.Context, w *Worker) (string, error) {
 
 // approve notes that the user has approved a request of the call.
 func (c *inCall) approve(r tool.Request) {
-	var effects []string
-	for _, e := range r.ToApprove {
-		effects = append(effects, e.String())
-	}
+	effects := visible.Each(r.ToApprove, policy.Effect.String)
 	c.approved = "approved: " + visible.Line(r.Tool+": "+strings.Join(effects, ", "), 200)
 }
 

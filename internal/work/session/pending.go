@@ -107,10 +107,7 @@ func except(names []string) string {
 // someNames lists the first of some names.
 func someNames(names []string) string {
 	const most = 3
-	var list []string
-	for _, name := range names[:min(most, len(names))] {
-		list = append(list, sandbox.Shown(name))
-	}
+	list := visible.Each(names[:min(most, len(names))], sandbox.Shown)
 	if len(names) > most {
 		list = append(list, "…")
 	}

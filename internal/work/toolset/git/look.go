@@ -282,36 +282,43 @@ func (l *CommitView) MarkPrinted(all bool) error {
 	return l.mark()
 }
 
-// ShowSummary prints the commit, the flags, and the change of each file.
+// ShowSummary prints the rows of Summary.
 func (l *CommitView) ShowSummary(w io.Writer, page visible.Page) error {
-	b := bufio.NewWriter(w)
-	line := func(format string, args ...any) { page.Line(b, fmt.Sprintf(format, args...)) } // b keeps the error
-	rows := func(mark string, lines []string) {
-		for _, text := range lines {
-			page.Row(b, visible.Row{Mark: mark, Text: visible.Text(text)})
+	b := bufio.NewWriter(w) // keeps the error
+	for _, r := range l.Summary() {
+		if r.Mark == visible.About {
+			page.Line(b, r.Text)
+		} else {
+			page.Row(b, r)
 		}
-	}
-	line("%s", l.head)
-	for _, text := range l.restOfMessage() {
-		line("  | %s", text)
-	}
-	held, told := l.Findings()
-	rows(visible.Warning, held)
-	flags, _ := listRisky(l.Flags)
-	rows(visible.Warning, flags)
-	rows("·", told)
-	for _, f := range l.Files {
-		for _, text := range review.Lines(f.change) {
-			line("  %s", text)
-		}
-	}
-	if len(l.Scanned) > 0 {
-		line("scanned: %s", strings.Join(l.DescribeScanners(), ", "))
-	}
-	if l.Intake > 0 {
-		line("read %s, staged %s (%d %%)", tool.FormatSize(l.Intake), tool.FormatSize(l.Bytes), (100*l.Bytes+l.Intake/2)/l.Intake)
 	}
 	return b.Flush()
+}
+
+// Summary returns the commit, the flags, and the change of each file.
+func (l *CommitView) Summary() (rows []visible.Row) {
+	add := func(mark, before string, lines ...string) {
+		for _, text := range lines {
+			rows = append(rows, visible.Row{Mark: mark, Text: before + visible.Text(text)})
+		}
+	}
+	add(visible.About, "", l.head)
+	add(visible.About, "  | ", l.restOfMessage()...)
+	held, told := l.Findings()
+	add(visible.Warning, "", held...)
+	flags, _ := listRisky(l.Flags)
+	add(visible.Warning, "", flags...)
+	add("·", "", told...)
+	for _, f := range l.Files {
+		add(visible.About, "  ", review.Lines(f.change)...)
+	}
+	if len(l.Scanned) > 0 {
+		add(visible.About, "scanned: ", strings.Join(l.DescribeScanners(), ", "))
+	}
+	if l.Intake > 0 {
+		add(visible.About, "", fmt.Sprintf("read %s, staged %s (%d %%)", tool.FormatSize(l.Intake), tool.FormatSize(l.Bytes), (100*l.Bytes+l.Intake/2)/l.Intake))
+	}
+	return rows
 }
 
 // limitLines shortens a list of lines to what a person reads.

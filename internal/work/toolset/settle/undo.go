@@ -16,6 +16,7 @@ import (
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/files/undo"
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -209,10 +210,7 @@ func checkUndo(plan undo.Plan) error {
 	case plan.Elsewhere != "":
 		return &sandbox.Error{Op: "undo", Path: plan.Elsewhere, Code: sandbox.ErrConflict, Hint: what + ", was made in another directory than the one that is mounted there now" + forgetHint}
 	case len(plan.Conflicts) > 0:
-		var names []string
-		for _, name := range plan.Conflicts {
-			names = append(names, sandbox.Shown(name))
-		}
+		names := visible.Each(plan.Conflicts, sandbox.Shown)
 		if len(names) > 10 {
 			names = append(names[:10], fmt.Sprintf("%d more", len(names)-10))
 		}
