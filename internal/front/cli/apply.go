@@ -244,11 +244,7 @@ func (w *workSession) nothing(cmd *cobra.Command, verb string, r *session.Review
 // showDryRun prints the changes that golem apply would apply.
 func showDryRun(cmd *cobra.Command, w *workSession, r *session.Review) error {
 	if wantsJSON(cmd) {
-		about, err := aboutSession(w.program, w.Session)
-		if err != nil {
-			return err
-		}
-		return printJSON(cmd.OutOrStdout(), diffDocument(&about, r))
+		return w.printReview(cmd, r)
 	}
 	v := newReviewText(cmd.OutOrStdout(), w, r)
 	v.stat(true)

@@ -88,11 +88,7 @@ lines that were on the screen. With --plain, or at a terminal with less than 60 
 			return err
 		}
 		if wantsJSON(cmd) {
-			about, err := aboutSession(w.program, w.Session)
-			if err != nil {
-				return err
-			}
-			return printJSON(cmd.OutOrStdout(), diffDocument(&about, r))
+			return w.printReview(cmd, r)
 		}
 		switch {
 		case names:
@@ -128,6 +124,15 @@ func diffDocument(about *sessionDocument, r *session.Review) any {
 		flags = []review.Flag{}
 	}
 	return map[string]any{"session": about, "changes": files, "flags": flags, "moves": r.Moves, "skipped_in_git": r.Git, "unfit": r.Unfit}
+}
+
+// printReview prints the document of golem diff --json.
+func (w *workSession) printReview(cmd *cobra.Command, r *session.Review) error {
+	about, err := aboutSession(w.program, w.Session)
+	if err != nil {
+		return err
+	}
+	return printJSON(cmd.OutOrStdout(), diffDocument(&about, r))
 }
 
 // A reviewText is the changes of a session as text for a person at a terminal.

@@ -44,6 +44,13 @@ func whyPlain(terminal *os.File, plain bool) string {
 	return ""
 }
 
+// notePlain says why golem asks line by line, unless the user wants that.
+func notePlain(cmd *cobra.Command, why string, plain bool) {
+	if !plain {
+		note(cmd, why+"; asking line by line")
+	}
+}
+
 // addPlain adds the flags of commands that have a full screen.
 func addPlain(cmd *cobra.Command, interactive, plain *bool, otherwise string) {
 	cmd.Flags().BoolVarP(interactive, "interactive", "i", false, "look at it full screen, and decide there")
@@ -105,9 +112,7 @@ func (f *gateFlags) exploreSession(cmd *cobra.Command, show Explorer, w *workSes
 		return err
 	}
 	if why != "" {
-		if !plain {
-			fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+why+"; asking line by line")
-		}
+		notePlain(cmd, why, plain)
 		return f.applyPicked(cmd, w, r, args, names)
 	}
 	one := w.of()
@@ -132,9 +137,7 @@ func (f *programFlags) exploreAll(cmd *cobra.Command, fronts Fronts, plain bool)
 	reader := &inbox.Reader{Options: o}
 	watcher := &inbox.Watcher{Options: o, Reader: reader}
 	if why != "" {
-		if !plain {
-			fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+why+"; asking line by line")
-		}
+		notePlain(cmd, why, plain)
 		if hubOfConfig() != "" {
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem: only what waits on this machine; golem approve --hub and golem jobs show what waits at your hub")
 		}
@@ -243,9 +246,7 @@ func (f *gateFlags) exploreCommits(cmd *cobra.Command, show Explorer, ids []stri
 		return err
 	}
 	if why := whyPlain(terminal, plain); why != "" {
-		if !plain {
-			fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+why+"; asking line by line")
-		}
+		notePlain(cmd, why, plain)
 		for _, it := range items {
 			if err := f.review(cmd, []string{it.ID}, false, false); err != nil {
 				return err

@@ -125,11 +125,7 @@ func newJobsShow() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if wantsJSON(cmd) {
-				return printJSON(cmd.OutOrStdout(), d)
-			}
-			printJob(cmd.OutOrStdout(), d)
-			return nil
+			return printOr(cmd, d, func(w io.Writer) { printJob(w, d) })
 		})
 	}
 	return cmd
@@ -381,10 +377,7 @@ func (f *fetchFlags) fetch(cmd *cobra.Command, ids []string) ([]inbox.FetchedJob
 func (f *fetchFlags) print(cmd *cobra.Command, list []inbox.FetchedJob) error {
 	out := cmd.OutOrStdout()
 	if wantsJSON(cmd) {
-		if list == nil {
-			list = []inbox.FetchedJob{}
-		}
-		return printJSON(out, list)
+		return printJSON(out, append([]inbox.FetchedJob{}, list...))
 	}
 	if len(list) == 0 {
 		fmt.Fprintln(out, "nothing new to fetch; golem jobs lists all jobs")

@@ -19,6 +19,7 @@ import (
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/choice"
+	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/internal/work/toolset/settle"
 	"github.com/golem-forge/golem/sandbox"
@@ -413,14 +414,18 @@ func (s *server) sessionPath(a inbox.About) string {
 	return s.guard.prefix + "session/" + a.Program + "/" + a.ID
 }
 
+// reviewOf returns a session of a program, and the list of its changes.
+func reviewOf(o program.Options, key, id string) (one inbox.ProgramSession, r *session.Review, err error) {
+	if one, err = inbox.OpenSession(o, key, id); err == nil {
+		r, err = one.Program.Storage.Sessions.Review(one.Session, nil, false)
+	}
+	return one, r, err
+}
+
 // showFiles shows the next part of the list of files on a page that is open.
 func (s *server) showFiles(w http.ResponseWriter, r *http.Request) error {
 	key, id, nonce := r.PathValue("program"), r.PathValue("id"), r.URL.Query().Get("page")
-	one, err := inbox.OpenSession(s.options, key, id)
-	var review *session.Review
-	if err == nil {
-		review, err = one.Program.Storage.Sessions.Review(one.Session, nil, false)
-	}
+	_, review, err := reviewOf(s.options, key, id)
 	if err != nil {
 		return err
 	}
@@ -445,10 +450,10 @@ func (s *server) showChange(w http.ResponseWriter, r *http.Request) error {
 		return s.render(w, http.StatusOK, "reload", view{Data: s.sessionPath(inbox.About{Program: key, ID: id})})
 	}
 	one, err := inbox.OpenSession(s.options, key, id)
-	var found map[string]fileContent
-	if err == nil {
-		found, err = readFiles(one, []string{p.files[index]})
+	if err != nil {
+		return err
 	}
+	found, err := readFiles(one, []string{p.files[index]})
 	if err != nil {
 		return err
 	}
@@ -465,10 +470,10 @@ func (s *server) showChange(w http.ResponseWriter, r *http.Request) error {
 // showTimeline shows the events of a session after those that a page has.
 func (s *server) showTimeline(w http.ResponseWriter, r *http.Request) error {
 	one, err := inbox.OpenSession(s.options, r.PathValue("program"), r.PathValue("id"))
-	var events []inbox.Event
-	if err == nil {
-		events, err = s.events.Of(one)
+	if err != nil {
+		return err
 	}
+	events, err := s.events.Of(one)
 	if err != nil {
 		return err
 	}
@@ -487,14 +492,10 @@ func (s *server) showTimeline(w http.ResponseWriter, r *http.Request) error {
 // changes are still those that the page lists.
 func (s *server) showSessionState(w http.ResponseWriter, r *http.Request) error {
 	key, id := r.PathValue("program"), r.PathValue("id")
-	one, err := inbox.OpenSession(s.options, key, id)
+	one, review, err := reviewOf(s.options, key, id)
 	var about inbox.About
-	var review *session.Review
 	if err == nil {
 		about, err = one.About()
-	}
-	if err == nil {
-		review, err = one.Program.Storage.Sessions.Review(one.Session, nil, false)
 	}
 	if err != nil {
 		return s.render(w, http.StatusOK, "over", view{Data: visible.Text(err.Error())})

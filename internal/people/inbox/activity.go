@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/golem-forge/golem/internal/decide/approval"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/people/visible"
@@ -166,18 +167,11 @@ func (r *Reader) WaitingIn(s ProgramSession) (items []Item) {
 
 // waiting returns the calls of the session that wait for the user.
 func (s ProgramSession) waiting() (list []Call) {
-	if !s.Program.Storage.Exists() {
-		return nil
-	}
-	r, err := s.Program.Storage.OpenRecords()
-	if err != nil {
-		return nil
-	}
-	defer r.Close()
-	all, err := r.Waiting(s.Program.Storage.Sessions)
-	if err != nil {
-		return nil
-	}
+	var all []approval.PendingRequest
+	withRecords(s.Program, func(r *storage.Records) (err error) { // without them nothing waits
+		all, err = r.Waiting(s.Program.Storage.Sessions)
+		return err
+	})
 	for _, one := range all {
 		if one.Session == s.ID {
 			list = append(list, Call{one, s.Program})

@@ -5,7 +5,9 @@ import (
 	"os"
 	"slices"
 
+	"github.com/golem-forge/golem/internal/decide/approval"
 	"github.com/golem-forge/golem/internal/records/inventory"
+	"github.com/golem-forge/golem/internal/records/storage"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -53,18 +55,11 @@ func WaitingElsewhere(o program.Options) []WaitingPlace {
 
 // add adds the calls that wait in a program, and its paused runs.
 func (w *WaitingPlace) add(p *program.Program) {
-	if !p.Storage.Exists() {
-		return
-	}
-	r, err := p.Storage.OpenRecords()
-	if err != nil {
-		return
-	}
-	defer r.Close()
-	pending, err := r.Pending(p.Storage.Sessions)
-	if err != nil {
-		return
-	}
+	var pending []approval.PendingRequest
+	withRecords(p, func(r *storage.Records) (err error) { // without them there is nothing to add
+		pending, err = r.Pending(p.Storage.Sessions)
+		return err
+	})
 	for _, one := range pending {
 		if one.Answer == nil {
 			w.Calls = append(w.Calls, one.ID)

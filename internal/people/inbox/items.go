@@ -164,10 +164,7 @@ func MergeItems(a, b []Item) []Item {
 
 // assess returns the risk of a call that waits.
 func (r *Reader) assess(c Call) assessment {
-	r.mu.Lock()
-	known, ok := r.calls[c.Blob]
-	r.mu.Unlock()
-	if ok {
+	if known, ok := r.find(c.Blob); ok {
 		return known
 	}
 	records, err := c.Program.Storage.OpenRecords()
@@ -179,13 +176,25 @@ func (r *Reader) assess(c Call) assessment {
 	if err != nil {
 		return assessment{High, []string{"golem cannot read it: " + firstLine(err)}}
 	}
-	a := assessRequest(request)
+	return r.keep(c.Blob, assessRequest(request))
+}
+
+// find returns an assessment that was kept.
+func (r *Reader) find(key string) (a assessment, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a, ok = r.calls[key]
+	return a, ok
+}
+
+// keep keeps an assessment, and returns it.
+func (r *Reader) keep(key string, a assessment) assessment {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.calls == nil || len(r.calls) > maxAssessed {
 		r.calls = make(map[string]assessment)
 	}
-	r.calls[c.Blob] = a
+	r.calls[key] = a
 	return a
 }
 
@@ -193,10 +202,7 @@ func (r *Reader) assess(c Call) assessment {
 // longer than maxScan. The scanners keep their verdicts, so a later call comes further.
 func (r *Reader) scan(ctx context.Context, c Commit) (a assessment) {
 	key := Key(c.Program) + " " + c.ID
-	r.mu.Lock()
-	known, ok := r.calls[key]
-	r.mu.Unlock()
-	if ok {
+	if known, ok := r.find(key); ok {
 		return known
 	}
 	ctx, cancel := context.WithTimeout(ctx, cmp.Or(r.patience, maxScan))
@@ -216,13 +222,7 @@ func (r *Reader) scan(ctx context.Context, c Commit) (a assessment) {
 		}
 		a.add(High, visible.Line(text, maxTitle))
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.calls == nil || len(r.calls) > maxAssessed {
-		r.calls = make(map[string]assessment)
-	}
-	r.calls[key] = a
-	return a
+	return r.keep(key, a)
 }
 
 // maxScan is how long the inbox waits for the scanners of one commit.

@@ -9,6 +9,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/approval"
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/records/storage"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/toolset/git"
 	"github.com/golem-forge/golem/sandbox"
@@ -137,17 +138,12 @@ func AnswerCall(c Call, shown tool.Request, reply approval.Reply, secrets []stri
 }
 
 // StagedItems returns the staged commits of a program, the riskiest first.
-func StagedItems(p *program.Program) ([]Item, error) {
-	if !p.Storage.Exists() {
-		return nil, nil
-	}
-	records, err := p.Storage.OpenRecords()
-	if err != nil {
-		return nil, err
-	}
-	staged, err := records.Staged()
-	records.Close()
-	var items []Item
+func StagedItems(p *program.Program) (items []Item, err error) {
+	var staged []string
+	err = withRecords(p, func(r *storage.Records) (err error) {
+		staged, err = r.Staged()
+		return err
+	})
 	for _, id := range staged {
 		items = append(items, commitItem(Commit{id, p}, string(p.Root())))
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/inventory"
 	"github.com/golem-forge/golem/internal/records/state"
+	"github.com/golem-forge/golem/internal/records/storage"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/sandbox"
@@ -103,10 +104,7 @@ func Collect(ctx context.Context, all []ProgramSession, most int, others ...*pro
 		}
 	}
 	for _, p := range programs {
-		if !p.Storage.Exists() {
-			continue
-		}
-		if err := w.addRecords(p); err != nil {
+		if err := withRecords(p, func(r *storage.Records) error { return w.addRecords(p, r) }); err != nil {
 			return w, err
 		}
 	}
@@ -130,13 +128,22 @@ func changesOf(ctx context.Context, s ProgramSession) (Changes, error) {
 	return c, nil
 }
 
-// addRecords adds the calls and commits of a program that wait.
-func (w *Waiting) addRecords(p *program.Program) error {
+// withRecords calls do with the records of a program. It does nothing if the program has no
+// state yet: opening the records would make it.
+func withRecords(p *program.Program, do func(r *storage.Records) error) error {
+	if !p.Storage.Exists() {
+		return nil
+	}
 	r, err := p.Storage.OpenRecords()
 	if err != nil {
 		return err
 	}
 	defer r.Close()
+	return do(r)
+}
+
+// addRecords adds the calls and commits of a program that wait.
+func (w *Waiting) addRecords(p *program.Program, r *storage.Records) error {
 	pending, err := r.Pending(p.Storage.Sessions)
 	if err != nil {
 		return err
