@@ -219,8 +219,7 @@ func (w *workSession) explainConflict(op string, r tool.Result, args []string, r
 	case err == nil:
 		err = w.checkConflicts(again, args, resolved)
 	}
-	var now *sandbox.Error
-	if errors.As(err, &now) {
+	if now, is := errors.AsType[*sandbox.Error](err); is {
 		r.Err = now
 	}
 	return r

@@ -46,9 +46,8 @@ func (f *gateFlags) applyPicked(cmd *cobra.Command, w *workSession, r *session.R
 		case <-time.After(time.Second):
 		}
 	}
-	var caught signaled
-	switch {
-	case errors.As(context.Cause(ctx), &caught):
+	switch caught, is := errors.AsType[signaled](context.Cause(ctx)); {
+	case is:
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: stopped; nothing was applied; golem apply"+w.option()+" -p asks again")
 		return caught.atQuestion()
 	case err != nil:

@@ -154,8 +154,7 @@ func (f *gateFlags) openWorker(ctx context.Context, cmd *cobra.Command, p *progr
 	o.Worker, o.Secrets, o.Copy, o.OnCopy = f.worker, secrets(os.Environ()), wantsCopy(f.copy), copying.tell
 	gate, err := p.OpenWorker(o)
 	copying.end(err == nil)
-	var caught signaled
-	if errors.As(err, &caught) {
+	if caught, is := errors.AsType[signaled](err); is {
 		note(cmd, "stopped before the copy was complete; nothing was done, and the copy was removed")
 		return nil, caught.code()
 	}
@@ -247,8 +246,7 @@ func (c *userCall) close(ctx context.Context, gate *program.OpenWorker, r tool.R
 	if c.sessionID() == session.New && r.Err != nil && r.Pending == nil && c.program.Storage.Sessions.IsUnused(gate.Session, profile.Profile{}) {
 		err = cmp.Or(err, c.program.Storage.RemoveUnused(gate.Session)) // otherwise this unused session would be the last used one, before sessions with changes
 	}
-	var caught signaled
-	if errors.As(context.Cause(ctx), &caught) && (r.Err == nil || r.Err.Code != "declined") { // a signal during a question already declined the call
+	if caught, is := errors.AsType[signaled](context.Cause(ctx)); is && (r.Err == nil || r.Err.Code != "declined") { // a signal during a question already declined the call
 		if err != nil {
 			fmt.Fprintln(c.cmd.ErrOrStderr(), "golem:", err)
 		}

@@ -100,8 +100,7 @@ func Main(args []string, stdout, stderr io.Writer, serve Server, desk Desk, expl
 		err = usageError(noCommand(root, name))
 	}
 	asJSON := wantsJSON(cmd) || slices.Contains(args, "--json")
-	var problems strictyaml.Problems
-	if errors.As(err, &problems) {
+	if problems, is := errors.AsType[strictyaml.Problems](err); is {
 		printProblems(errs, problems)
 		if asJSON && printJSON(out, lintDocument(problems, nil)) != nil {
 			return exitFailed
@@ -120,8 +119,7 @@ func Main(args []string, stdout, stderr io.Writer, serve Server, desk Desk, expl
 // withLate joins the error of a command with the error of closing its records. If err is
 // an exit code, withLate keeps it and prints late.
 func withLate(cmd *cobra.Command, err, late error) error {
-	var code exit
-	if late != nil && errors.As(err, &code) {
+	if _, is := errors.AsType[exit](err); late != nil && is {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem:", late)
 		return err
 	}

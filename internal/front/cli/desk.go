@@ -74,8 +74,7 @@ To open the page on another machine, forward the port: ssh -L 8137:127.0.0.1:813
 			}
 		}
 		err = serve(ctx, inbox.DeskOptions{Options: o, Listen: listen, Front: withAccount("golem desk, in a browser"), Secrets: secrets(os.Environ()), Ready: ready, Resume: f.resumeRun, Hub: watcher})
-		var caught signaled
-		if errors.As(context.Cause(ctx), &caught) {
+		if caught, is := errors.AsType[signaled](context.Cause(ctx)); is {
 			return caught.code()
 		}
 		return err

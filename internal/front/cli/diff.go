@@ -66,8 +66,7 @@ lines that were on the screen. With --plain, or at a terminal with less than 60 
 			return usageError("--plain is for golem diff -i; golem diff prints plain text anyway")
 		}
 		w, err := f.choose(cmd)
-		var none noChangesError
-		if errors.As(err, &none) {
+		if _, is := errors.AsType[noChangesError](err); is {
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+err.Error())
 			if wantsJSON(cmd) {
 				return printJSON(cmd.OutOrStdout(), diffDocument(nil, &session.Review{}))

@@ -84,9 +84,8 @@ func (f *programFlags) explore(cmd *cobra.Command, show Explorer, terminal *os.F
 	last, err := show(ctx, o)
 	free()
 	release()
-	var caught signaled
-	switch {
-	case errors.As(context.Cause(ctx), &caught):
+	switch caught, is := errors.AsType[signaled](context.Cause(ctx)); {
+	case is:
 		return caught.code()
 	case err != nil:
 		return err

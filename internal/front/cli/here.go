@@ -120,8 +120,7 @@ func (w *workSession) awaitCalls(cmd *cobra.Command, done string) error {
 		}
 		fmt.Fprintf(errs, "golem: waiting: %s; golem continues when it ends; Ctrl-C stops waiting\n", who)
 	})
-	var caught signaled
-	if errors.As(err, &caught) {
+	if caught, is := errors.AsType[signaled](err); is {
 		fmt.Fprintf(errs, "\ngolem: stopped waiting; nothing was %s\n", done)
 		return caught.code()
 	}

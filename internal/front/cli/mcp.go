@@ -129,8 +129,7 @@ func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 	}
 	o.OnOpen = func(err error) { copying.end(err == nil) }
 	err = serve(ctx, p, v, o)
-	var caught signaled
-	if errors.As(context.Cause(ctx), &caught) {
+	if caught, is := errors.AsType[signaled](context.Cause(ctx)); is {
 		return caught.code()
 	}
 	return err

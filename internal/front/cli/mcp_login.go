@@ -63,9 +63,8 @@ deletes it.`,
 		err = gate.Login(ctx, args[0], back.address(), func(ctx context.Context, address, host string) (url.Values, error) {
 			return back.ask(ctx, cmd, args[0], address, host, noOpen)
 		})
-		var caught signaled
-		switch {
-		case errors.As(err, &caught):
+		switch caught, is := errors.AsType[signaled](err); {
+		case is:
 			return caught.code()
 		case err != nil:
 			return err

@@ -138,8 +138,7 @@ func (f *programFlags) settings() ([]project.Setting, error) {
 	var problems strictyaml.Problems
 	for _, s := range all {
 		setting, err := project.ParseSet(s.source, s.text)
-		var found strictyaml.Problems
-		if errors.As(err, &found) {
+		if found, is := errors.AsType[strictyaml.Problems](err); is {
 			problems = append(problems, found...)
 		} else if err != nil {
 			return nil, err

@@ -105,8 +105,7 @@ func (f *gateFlags) review(cmd *cobra.Command, ids []string, summary, all bool) 
 	}
 	if len(ids) == 0 {
 		r, err := call(git.ListArgs{})
-		var none *sandbox.Error
-		if errors.As(err, &none) && none.Op == "git_list_staged" {
+		if none, is := errors.AsType[*sandbox.Error](err); is && none.Op == "git_list_staged" {
 			renamed := *none // the user did not call the tool
 			renamed.Op = "review"
 			err = &renamed

@@ -212,8 +212,7 @@ func (f *runFlags) openSummarizer(p *program.Program, runs string, requests http
 		return run.Summarizer{}, nil
 	}
 	m, err := openNamed(p, withFullPath(string(p.Root()), name), serverFor(p, runs, name), requests, tell)
-	var wrong *model.Error
-	if errors.As(err, &wrong) {
+	if _, is := errors.AsType[*model.Error](err); is {
 		err = usageError(err.Error())
 	}
 	if err == nil && f.recordFile != nil {

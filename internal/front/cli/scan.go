@@ -63,8 +63,7 @@ func (f *programFlags) scan(cmd *cobra.Command, args []string, onlyHeld bool) er
 	}
 	for _, arg := range args {
 		err := s.below(ctx, arg)
-		var caught signaled
-		if errors.As(err, &caught) {
+		if caught, is := errors.AsType[signaled](err); is {
 			s.printHeld()
 			fmt.Fprintf(cmd.ErrOrStderr(), "golem: stopped after %s; there may be more to find\n", visible.Count(s.count, "file"))
 			return caught.code()

@@ -309,8 +309,7 @@ func runTool(cmd *cobra.Command, flags *gateFlags, args []string) error {
 	}
 	c := &userCall{gateFlags: flags, cmd: cmd, Call: tool.Call{Tool: t.Name, Args: given.json}, inputTaken: given.stdin, otherwise: sessionOrDirectory}
 	r, err := c.do()
-	var caught signaled
-	if errors.As(err, &caught) {
+	if caught, is := errors.AsType[signaled](err); is {
 		return errors.Join(caught.code(), printResult(cmd, r)) // the first code counts
 	}
 	if err != nil && r.OK() {
@@ -340,9 +339,8 @@ func (f *gateFlags) toolNamed(all *pflag.FlagSet) (tool.Tool, error) {
 	}
 	again := all.Parse(append([]string{"--"}, rest...)) // restores the original arguments
 	p, err := f.programOr(sessionOrDirectory)
-	var problems strictyaml.Problems
-	switch {
-	case errors.As(err, &problems):
+	switch _, is := errors.AsType[strictyaml.Problems](err); {
+	case is:
 		return t, err
 	case err != nil || again != nil:
 		return t, unknown

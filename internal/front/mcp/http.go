@@ -1,13 +1,10 @@
 package mcp
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -16,10 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -105,7 +100,7 @@ func (s *server) handler() http.Handler {
 	sessions := mcp.NewStreamableHTTPHandler(server, &o)
 	o.Stateless, o.PropagateRequestCancellation = true, true
 	single := mcp.NewStreamableHTTPHandler(server, &o)
-	return checkBody(func(w http.ResponseWriter, r *http.Request) {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		session := r.Header.Get("Mcp-Session-Id")
 		switch {
 		case r.Header.Get("Mcp-Protocol-Version") >= multiRound:
@@ -118,31 +113,6 @@ func (s *server) handler() http.Handler {
 			return
 		}
 		sessions.ServeHTTP(w, r)
-	})
-}
-
-// checkBody refuses a message that tool.CheckJSON refuses, as the connection on streams does.
-func checkBody(next http.HandlerFunc) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodPost && r.Body != nil {
-			body, err := io.ReadAll(io.LimitReader(r.Body, maxMessage+1))
-			if err != nil {
-				http.Error(w, "the message could not be read", http.StatusBadRequest)
-				return
-			}
-			if bad := tool.CheckJSON(body); len(body) <= maxMessage && bad != nil {
-				w.Header().Set("Content-Type", "application/json")
-				w.WriteHeader(http.StatusBadRequest)
-				text, _ := json.Marshal("the message: " + bad.Error()) // a string always has a JSON form
-				fmt.Fprintf(w, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%s}}`, jsonrpc.CodeInvalidRequest, text)
-				return
-			}
-			r.Body = struct {
-				io.Reader
-				io.Closer
-			}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body} // the library refuses a body that is too long
-		}
-		next(w, r)
 	})
 }
 

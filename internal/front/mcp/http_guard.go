@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/work/program"
 	foreign "github.com/golem-forge/golem/internal/work/toolset/foreign"
 )
@@ -140,9 +141,8 @@ func readBody(w http.ResponseWriter, r *http.Request) (status int, why string) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxMessage))
 	c.SetReadDeadline(time.Time{})
 	levels, values := foreign.Shape(body)
-	var large *http.MaxBytesError
-	switch {
-	case errors.As(err, &large):
+	switch _, is := errors.AsType[*http.MaxBytesError](err); {
+	case is:
 		return http.StatusRequestEntityTooLarge, fmt.Sprintf("a message has at most %d bytes; send less at a time", maxMessage)
 	case err != nil:
 		return http.StatusBadRequest, "the request has no end"
@@ -159,6 +159,9 @@ func readBody(w http.ResponseWriter, r *http.Request) (status int, why string) {
 			return http.StatusBadRequest, err.Error()
 		case err != nil:
 			return http.StatusBadRequest, "this is no message of JSON-RPC 2.0; send one a request"
+		}
+		if bad := tool.CheckJSON(body); bad != nil { // decode passes on a bad answer, for the call that waits for it
+			return http.StatusBadRequest, "the message: " + bad.Error()
 		}
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))

@@ -45,8 +45,7 @@ func Edit(command string, environ []string, terminal *os.File, name, text string
 	cmd := exec.Command("sh", "-c", command+` "$@"`, command, file)
 	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = environ, terminal, terminal, terminal
 	if err := cmd.Run(); err != nil {
-		var ended *exec.ExitError
-		if errors.As(err, &ended) {
+		if ended, is := errors.AsType[*exec.ExitError](err); is {
 			return "", fmt.Errorf("the editor %s failed (%s)", sandbox.Shown(command), ended)
 		}
 		return "", fmt.Errorf("the editor %s cannot be started", sandbox.Shown(command))

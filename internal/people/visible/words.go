@@ -103,8 +103,7 @@ func Quote(text string) string {
 // FileError returns an error with the name that the user knows and the reason of the
 // system. If err is a path error, its path is dropped.
 func FileError(name string, err error) error {
-	var cause *fs.PathError
-	if errors.As(err, &cause) {
+	if cause, is := errors.AsType[*fs.PathError](err); is {
 		err = cause.Err
 	}
 	if name == "" {
