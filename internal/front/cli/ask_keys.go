@@ -51,46 +51,65 @@ func (q *question) exactTime() string {
 	return "for a day"
 }
 
+// An answerKey is an answer that the question accepts now.
+type answerKey struct {
+	typed string // in the list after a typo; "" if it is not there
+	label string // in the line of keys; "" if it is not there
+	key          // for help
+}
+
+// answers returns the answers to the question, if all of it was shown or not, and if there is
+// more to show.
+func (q *question) answers(whole, more bool) (list []answerKey) {
+	add := func(is bool, typed, label, name, does string) {
+		if is {
+			list = append(list, answerKey{typed, label, key{name, does}})
+		}
+	}
+	digest, isHost := approval.UnseenDigest(q.request), q.isHost()
+	view := ""
+	switch {
+	case whole && q.omits && q.repeats:
+		view = "[v]iew it again"
+	case !whole && more:
+		view = "[v]iew all " + visible.Count(q.lines(), "line")
+	}
+	no := "no; the worker gets the reason"
+	switch {
+	case isHost:
+		no = "no, also to later connections in this session; the journal records the reason"
+	case q.request.Origin == policy.User:
+		no = "no; the journal records the reason"
+	}
+	add(whole, "y", "[y]es", "y, yes", "yes, this once")
+	add(true, "n", "[n]o", "n, n REASON", no)
+	add(more || q.omits, "v", view, "v", "view everything, page by page")
+	add(!whole && digest != "", "", "[y "+digest+"] yes, unseen", "y "+digest, "yes, this once, also to the part that was not shown")
+	exact, rules := whole && q.remembers(), whole && q.offers()
+	add(exact && isHost, "e", "[e] yes, "+q.exactTime(), "e", "yes, and further connections to the same host and ports, "+q.exactTime())
+	add(exact && !isHost, "e", "[e]xact call again", "e", "yes, and the same call with the same arguments again, "+q.exactTime())
+	add(rules && isHost, "a", "[a]lways in this project", "a", "yes, and always in this project; golem approvals revoke removes the rule")
+	add(rules && isHost, "never", "[never]", "never", "no, and never in this project; golem approvals revoke removes the rule")
+	add(rules && !isHost, "r", "[r]ule…", "r", "yes, and choose a rule for calls like this one")
+	add(q.stops() && isHost, "s", "[s]top asking", "s", "no, and do not ask again: golem refuses other hosts, and golem approvals lists them")
+	add(q.stops() && !isHost, "s", "[s]top the run", "s", "no, and stop the run; golem run --resume asks again")
+	add(!q.again, "", "[Enter] later", "Enter", "decide later; the call still waits")
+	add(q.again, "", "", "Enter, Ctrl-D", "no")
+	add(q.again && q.stops() && !isHost, "", "", "Ctrl-C", "no, and stop the run; golem run --resume asks again")
+	add(q.again && (!q.stops() || isHost), "", "", "Ctrl-C", "no, and stop")
+	return list
+}
+
 // choices returns the keys of the question.
 func (q *question) choices() []string { return q.choicesIf(q.whole, q.more) }
 
-func (q *question) choicesIf(whole, more bool) []string {
-	var keys []string
-	if whole {
-		keys = append(keys, "[y]es", "[n]o")
-		if q.omits && q.repeats {
-			keys = append(keys, "[v]iew it again")
-		}
-	} else {
-		keys = append(keys, "[n]o")
-		if more {
-			keys = append(keys, "[v]iew all "+visible.Count(q.lines(), "line"))
-		}
-		if digest := approval.UnseenDigest(q.request); digest != "" {
-			keys = append(keys, "[y "+digest+"] yes, unseen")
+func (q *question) choicesIf(whole, more bool) (labels []string) {
+	for _, a := range q.answers(whole, more) {
+		if a.label != "" {
+			labels = append(labels, a.label)
 		}
 	}
-	switch {
-	case whole && q.remembers() && q.isHost():
-		keys = append(keys, "[e] yes, "+q.exactTime())
-	case whole && q.remembers():
-		keys = append(keys, "[e]xact call again")
-	}
-	switch {
-	case whole && q.offers() && q.isHost():
-		keys = append(keys, "[a]lways in this project", "[never]")
-	case whole && q.offers():
-		keys = append(keys, "[r]ule…")
-	}
-	switch {
-	case q.stops() && q.isHost():
-		keys = append(keys, "[s]top asking")
-	case q.stops():
-		keys = append(keys, "[s]top the run")
-	case !q.again:
-		keys = append(keys, "[Enter] later")
-	}
-	return append(keys, "[?]")
+	return append(labels, "[?]")
 }
 
 // lines counts the rows of the whole request.
@@ -98,26 +117,13 @@ func (q *question) lines() int { return len(q.sheet(maxColumns).All()) }
 
 // please lists the valid answers after a typo.
 func (q *question) please() string {
-	keys := []string{"n"}
-	if q.whole {
-		keys = []string{"y", "n"}
+	var typed []string
+	for _, a := range q.answers(q.whole, q.more) {
+		if a.typed != "" {
+			typed = append(typed, a.typed)
+		}
 	}
-	if q.more || q.omits {
-		keys = append(keys, "v")
-	}
-	if q.whole && q.remembers() {
-		keys = append(keys, "e")
-	}
-	if q.whole && q.offers() {
-		keys = append(keys, q.ruleKey())
-	}
-	if q.whole && q.offers() && q.isHost() {
-		keys = append(keys, "never")
-	}
-	if q.stops() {
-		keys = append(keys, "s")
-	}
-	text := "please answer " + strings.Join(keys, ", ") + " or ? (help)"
+	text := "please answer " + strings.Join(typed, ", ") + " or ? (help)"
 	if !q.whole {
 		text += "; " + q.unseen()
 	}
@@ -125,52 +131,11 @@ func (q *question) please() string {
 }
 
 // explained returns the explanation of each key of the question.
-func (q *question) explained() []key {
-	var keys []key
-	if q.whole {
-		keys = append(keys, key{"y, yes", "yes, this once"})
+func (q *question) explained() (keys []key) {
+	for _, a := range q.answers(q.whole, q.more) {
+		keys = append(keys, a.key)
 	}
-	switch {
-	case q.isHost():
-		keys = append(keys, key{"n, n REASON", "no, also to later connections in this session; the journal records the reason"})
-	case q.request.Origin == policy.User:
-		keys = append(keys, key{"n, n REASON", "no; the journal records the reason"})
-	default:
-		keys = append(keys, key{"n, n REASON", "no; the worker gets the reason"})
-	}
-	if q.more || q.omits {
-		keys = append(keys, key{"v", "view everything, page by page"})
-	}
-	if digest := approval.UnseenDigest(q.request); digest != "" && !q.whole {
-		keys = append(keys, key{"y " + digest, "yes, this once, also to the part that was not shown"})
-	}
-	if q.whole && q.remembers() {
-		what := "yes, and the same call with the same arguments again, "
-		if q.isHost() {
-			what = "yes, and further connections to the same host and ports, "
-		}
-		keys = append(keys, key{"e", what + q.exactTime()})
-	}
-	switch {
-	case q.whole && q.offers() && q.isHost():
-		keys = append(keys, key{"a", "yes, and always in this project; golem approvals revoke removes the rule"},
-			key{"never", "no, and never in this project; golem approvals revoke removes the rule"})
-	case q.whole && q.offers():
-		keys = append(keys, key{"r", "yes, and choose a rule for calls like this one"})
-	}
-	switch {
-	case q.stops() && q.isHost():
-		keys = append(keys, key{"s", "no, and do not ask again: golem refuses other hosts, and golem approvals lists them"})
-	case q.stops():
-		keys = append(keys, key{"s", "no, and stop the run; golem run --resume asks again"})
-	}
-	if !q.again {
-		return append(keys, key{"Enter", "decide later; the call still waits"})
-	}
-	if q.stops() && !q.isHost() {
-		return append(keys, key{"Enter, Ctrl-D", "no"}, key{"Ctrl-C", "no, and stop the run; golem run --resume asks again"})
-	}
-	return append(keys, key{"Enter, Ctrl-D", "no"}, key{"Ctrl-C", "no, and stop"})
+	return keys
 }
 
 // help returns rows that explain keys.
