@@ -12,9 +12,9 @@ import (
 	"github.com/golem-forge/golem/internal/hub/node"
 	"github.com/golem-forge/golem/internal/jail/network"
 	"github.com/golem-forge/golem/internal/work/job"
-	"github.com/golem-forge/golem/internal/work/model"
 	"github.com/golem-forge/golem/internal/work/model/models"
 	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/run"
 )
 
 // skewedNode is a node whose clock is wrong: skewed-node CREDENTIALS DIR HOURS.
@@ -36,11 +36,11 @@ func skewedNode() {
 	fail(limits.ParseReach("all"))
 	fail(node.Run(context.Background(), node.Options{Client: client, Dir: os.Args[2], Slots: 1, Hold: 100 * time.Millisecond, Now: now, Tell: func(text string) { fmt.Println(text) },
 		Program: program.Options{StateHome: os.Args[2], Environ: os.Environ(), Now: now}, Limits: limits,
-		OpenModel: func(p *program.Program, name string, _ *network.OwnRequests) (model.Model, string, func() error, error) {
+		OpenModel: func(p *program.Program, name string, _ *network.OwnRequests) (run.Choice, error) {
 			m, err := models.Open(models.Options{Spec: name, Env: os.LookupEnv, Read: func(file string) ([]byte, error) {
 				return os.ReadFile(filepath.Join(string(p.Root()), file))
 			}})
-			return m, name, func() error { return nil }, err
+			return run.Choice{Name: name, Model: m}, err
 		}}))
 }
 

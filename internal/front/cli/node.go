@@ -26,6 +26,7 @@ import (
 	"github.com/golem-forge/golem/internal/work/model/models"
 	"github.com/golem-forge/golem/internal/work/model/prices"
 	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/run"
 	"github.com/golem-forge/golem/internal/work/worker"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -157,39 +158,38 @@ func passedSecret(passed []string) func(name string) (string, error) {
 
 // jobModels returns the function that opens the models of jobs. A job can name the variable of
 // a key only if the user passes it: its project file also names the server that gets the key.
-func jobModels(limits *job.Limits) func(*program.Program, string, *network.OwnRequests) (model.Model, string, func() error, error) {
-	return func(p *program.Program, name string, requests *network.OwnRequests) (model.Model, string, func() error, error) {
+func jobModels(limits *job.Limits) func(*program.Program, string, *network.OwnRequests) (run.Choice, error) {
+	return func(p *program.Program, name string, requests *network.OwnRequests) (run.Choice, error) {
 		if key := p.Project.ModelServer.Key; key != "" && !slices.Contains(limits.Names, key) {
-			return nil, name, func() error { return nil }, usagef("this node does not pass the key %s to jobs; golem node --pass %s does", sandbox.Shown(key), sandbox.Shown(key))
+			return run.Choice{}, usagef("this node does not pass the key %s to jobs; golem node --pass %s does", sandbox.Shown(key), sandbox.Shown(key))
 		}
 		return openJobModel(p, name, requests, limits.MayReach)
 	}
 }
 
 // openJobModel opens the model of a job. Files of scripted models are in the job's program.
-func openJobModel(p *program.Program, name string, requests *network.OwnRequests, mayUse func(host string) bool) (m model.Model, full string, closed func() error, err error) {
+func openJobModel(p *program.Program, name string, requests *network.OwnRequests, mayUse func(host string) bool) (run.Choice, error) {
 	if name == "" {
 		name = p.EntryModel()
 	}
-	closed = func() error { return nil }
 	if name == "" {
-		return nil, "", closed, usageError("the job names no model; submit it again with --model")
+		return run.Choice{}, usageError("the job names no model; submit it again with --model")
 	}
 	if err := program.CheckModel(p.Project.Ceiling, name, "submit the job again with one of them as --model"); err != nil {
-		return nil, name, closed, err
+		return run.Choice{}, err
 	}
 	server := p.Project.ModelServer
 	if slices.ContainsFunc(p.Workers, func(w *worker.Worker) bool { return w != p.Entry && w.Model.Text == name }) {
 		server = serverFor(p, p.EntryModel(), name)
 	}
 	root := string(p.Root())
-	m, err = models.Open(models.Options{Spec: name, Base: server.URL, KeyName: server.Key, API: models.API(server.API), ByProject: true, MayUse: mayUse, Env: os.LookupEnv,
+	m, err := models.Open(models.Options{Spec: name, Base: server.URL, KeyName: server.Key, API: models.API(server.API), ByProject: true, MayUse: mayUse, Env: os.LookupEnv,
 		Keyring: func(_, vendor string) (string, error) { return findSecret(vendor) }, Transport: requests,
 		Read: func(file string) ([]byte, error) { return readInside(root, file) }})
 	if err != nil {
-		return nil, name, closed, err
+		return run.Choice{}, err
 	}
-	return model.Retrying(m, model.Retry{Jitter: func() float64 { return 0.5 + rand.Float64()/2 }, Tell: func(*model.Error, int, time.Duration) {}}), name, closed, nil
+	return run.Choice{Name: name, Model: model.Retrying(m, model.Retry{Jitter: func() float64 { return 0.5 + rand.Float64()/2 }, Tell: func(*model.Error, int, time.Duration) {}})}, nil
 }
 
 // readInside reads a file of a program. A job must not name files of the machine.

@@ -27,14 +27,14 @@ func TestJobSecrets(t *testing.T) {
 	}
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "s")
 	p := &program.Program{Project: &project.Project{Model: "openai:m", ModelServer: project.Server{URL: "https://collector.example/v1", Key: "AWS_SECRET_ACCESS_KEY"}}}
-	if _, _, _, err := jobModels(&job.Limits{})(p, "", nil); err == nil || !strings.Contains(err.Error(), "golem node --pass AWS_SECRET_ACCESS_KEY") {
+	if _, err := jobModels(&job.Limits{})(p, "", nil); err == nil || !strings.Contains(err.Error(), "golem node --pass AWS_SECRET_ACCESS_KEY") {
 		t.Errorf("the job sends any variable to any server: %v", err)
 	}
 	limits := &job.Limits{Names: []string{"AWS_SECRET_ACCESS_KEY"}}
 	if err := limits.ParseReach("collector.example"); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, _, err := jobModels(limits)(p, "", nil); err != nil {
+	if _, err := jobModels(limits)(p, "", nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -54,7 +54,7 @@ func TestJobModelServers(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		_, _, _, err := jobModels(limits)(&program.Program{Project: &project.Project{Model: model, ModelServer: project.Server{URL: url}}}, "", nil)
+		_, err := jobModels(limits)(&program.Program{Project: &project.Project{Model: model, ModelServer: project.Server{URL: url}}}, "", nil)
 		return err
 	}
 	for _, one := range []struct {

@@ -68,7 +68,7 @@ func (f *runFlags) openModel(p *program.Program, requests http.RoundTripper, tel
 	var list []run.Choice
 	for i, name := range names {
 		name = withFullPath(string(p.Root()), name)
-		m, err := openNamed(p, name, serverFor(p, names[0], name), requests, tell)
+		m, err := f.openNamed(p, name, serverFor(p, names[0], name), requests, tell)
 		var wrong *model.Error
 		if errors.As(err, &wrong) && wrong.Class == model.Denied && len(list)+len(names)-i > 1 {
 			tell(err.Error() + "; golem asks another model")
@@ -104,10 +104,7 @@ func (f *runFlags) openModel(p *program.Program, requests http.RoundTripper, tel
 // openAlso opens a model that the user names during the run.
 func (f *runFlags) openAlso(p *program.Program, name string, requests http.RoundTripper, tell func(string)) (run.Choice, error) {
 	name = withFullPath(string(p.Root()), name)
-	m, err := openNamed(p, name, serverFor(p, name, name), requests, tell)
-	if err == nil && f.recordFile != nil {
-		m = replay.Record(m, f.recordFile)
-	}
+	m, err := f.openNamed(p, name, serverFor(p, name, name), requests, tell)
 	return run.Choice{Name: name, Model: m}, err
 }
 
@@ -166,13 +163,10 @@ func (f *runFlags) openWorkers(p *program.Program, runs string, requests http.Ro
 		var list []run.Choice
 		var wrong error
 		for _, name := range names {
-			m, err := openNamed(p, name, serverFor(p, runs, name), requests, tell)
+			m, err := f.openNamed(p, name, serverFor(p, runs, name), requests, tell)
 			if err != nil {
 				wrong = cmp.Or(wrong, err)
 				continue
-			}
-			if f.recordFile != nil {
-				m = replay.Record(m, f.recordFile)
 			}
 			list = append(list, run.Choice{Name: name, Model: m})
 		}
@@ -188,8 +182,9 @@ func (f *runFlags) openWorkers(p *program.Program, runs string, requests http.Ro
 }
 
 // openNamed opens a model by its name, at a server of the user if it has an address. It
-// returns an error if a policy forbids the model.
-func openNamed(p *program.Program, name string, server project.Server, requests http.RoundTripper, tell func(string)) (model.Model, error) {
+// returns an error if a policy forbids the model. If the answers are recorded already, so are
+// those of this model.
+func (f *runFlags) openNamed(p *program.Program, name string, server project.Server, requests http.RoundTripper, tell func(string)) (model.Model, error) {
 	if err := program.CheckModel(p.Project.Ceiling, name, "choose one of them with --model"); err != nil {
 		return nil, err
 	}
@@ -198,9 +193,13 @@ func openNamed(p *program.Program, name string, server project.Server, requests 
 	if err != nil {
 		return nil, err
 	}
-	return model.Retrying(m, model.Retry{Jitter: func() float64 { return 0.5 + rand.Float64()/2 }, Tell: func(e *model.Error, tried int, wait time.Duration) {
+	m = model.Retrying(m, model.Retry{Jitter: func() float64 { return 0.5 + rand.Float64()/2 }, Tell: func(e *model.Error, tried int, wait time.Duration) {
 		tell(fmt.Sprintf("trying again in %s: %s", wait.Round(time.Second/10), e.Error()))
-	}}), nil
+	}})
+	if f.recordFile != nil {
+		m = replay.Record(m, f.recordFile)
+	}
+	return m, nil
 }
 
 // openSummarizer opens the model that summarises long conversations, if the project names
@@ -211,12 +210,9 @@ func (f *runFlags) openSummarizer(p *program.Program, runs string, requests http
 	if name == "" || strings.HasPrefix(runs, "replay:") {
 		return run.Summarizer{}, nil
 	}
-	m, err := openNamed(p, withFullPath(string(p.Root()), name), serverFor(p, runs, name), requests, tell)
+	m, err := f.openNamed(p, withFullPath(string(p.Root()), name), serverFor(p, runs, name), requests, tell)
 	if _, is := errors.AsType[*model.Error](err); is {
 		err = usageError(err.Error())
-	}
-	if err == nil && f.recordFile != nil {
-		m = replay.Record(m, f.recordFile)
 	}
 	return run.Summarizer{Model: m, Name: name}, err
 }

@@ -214,20 +214,18 @@ func (a *attempt) restore(ctx context.Context) error {
 func (a *attempt) run(ctx context.Context, stop <-chan struct{}) (o run.Outcome, err error) {
 	requests := network.NewOwnRequests("model", "the model of the job", a.Now)
 	defer requests.Close()
-	m, name, closeModel, err := a.OpenModel(a.program, a.spec.Model, requests)
+	m, err := a.OpenModel(a.program, a.spec.Model, requests)
 	if err != nil {
 		return o, err
 	}
-	defer closeModel()
 	workers := make(map[string]program.WorkerModel)
 	if a.spec.Model == "" { // otherwise it is for all workers
 		for _, w := range a.program.Tree().WithModel() {
-			own, name, closeOwn, err := a.OpenModel(a.program, w.Model.Text, requests)
+			own, err := a.OpenModel(a.program, w.Model.Text, requests)
 			if err != nil {
 				return o, fmt.Errorf("the worker %s: %w", w.Name, err)
 			}
-			defer closeOwn()
-			workers[w.Name] = program.WorkerModel{Choice: run.Choice{Name: name, Model: own}}
+			workers[w.Name] = program.WorkerModel{Choice: own}
 		}
 	}
 	v := program.WorkerOptions{Secrets: a.Secrets, ShowReads: true}
@@ -235,7 +233,7 @@ func (a *attempt) run(ctx context.Context, stop <-chan struct{}) (o run.Outcome,
 	if err != nil {
 		return o, err
 	}
-	r, resumed, err := job.OpenRun(a.program, program.RunOptions{WorkerOptions: v, Model: m, ModelName: name, Models: workers, Requests: requests, Price: a.Price, Attached: attached, OnEvent: a.hear, Claim: a.claim, Checkpoint: a.checkpoint})
+	r, resumed, err := job.OpenRun(a.program, program.RunOptions{WorkerOptions: v, Model: m.Model, ModelName: m.Name, Models: workers, Requests: requests, Price: a.Price, Attached: attached, OnEvent: a.hear, Claim: a.claim, Checkpoint: a.checkpoint})
 	if err != nil {
 		return o, err
 	}

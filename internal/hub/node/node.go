@@ -14,6 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/work/job"
 	"github.com/golem-forge/golem/internal/work/model"
 	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/run"
 )
 
 // Options are the options of a node.
@@ -31,7 +32,7 @@ type Options struct {
 	Program program.Options
 	Limits  *job.Limits // of the jobs; nil for none of the machine
 	// OpenModel opens the model of a job.
-	OpenModel func(p *program.Program, name string, requests *network.OwnRequests) (m model.Model, fullName string, close func() error, err error)
+	OpenModel func(p *program.Program, name string, requests *network.OwnRequests) (run.Choice, error)
 	Price     func(name string, u model.Usage) (dollars float64, known bool)
 	Secrets   []string // values that must not get into journals
 	Tell      func(text string)
