@@ -27,9 +27,9 @@ var wings = []wing{
 	{"internal/work", 39840, "programs and workers: configuration, sessions, runs, models, tools"},
 	{"internal/clearance", 13991, "the way out: staging, scanning, review, git"},
 	{"internal/records", 8075, "what golem keeps: state, journal, secrets, sizes"},
-	{"internal/people", 7191, "what a person sees and answers: text, terminal, editor, inbox"},
-	{"internal/hub", 6773, "work on many machines"},
-	{"internal/front", 31183, "the ways in: command line, full screen, browser, MCP, hub"},
+	{"internal/people", 7066, "what a person sees and answers: text, terminal, editor, inbox"},
+	{"internal/hub", 6772, "work on many machines"},
+	{"internal/front", 30208, "the ways in: command line, full screen, browser, MCP, hub"},
 	{"internal/checks", 780, "tests of the architecture, the documents and the releases; helpers for tests"},
 	{"cmd", 24, "the two programs"},
 }
