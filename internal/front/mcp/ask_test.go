@@ -560,3 +560,23 @@ func TestA11DuplicateKeys(t *testing.T) {
 		}
 	}
 }
+
+// TestA11DuplicateKeysInAnswer checks that the HTTP server refuses an answer of a client in which
+// a key appears twice.
+func TestA11DuplicateKeysInAnswer(t *testing.T) {
+	h := newTestServer(t, nil)
+	address, token := h.serveHTTP(program.HTTPOptions{Address: "127.0.0.1:0"})
+	post, err := http.NewRequest("POST", "http://"+address+endpoint, strings.NewReader(`{"jsonrpc":"2.0","id":7,"result":{"action":"decline"},"result":{"action":"accept"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	post.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
+	got, err := tokenSender(token).RoundTrip(post)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer got.Body.Close()
+	if body, err := io.ReadAll(got.Body); err != nil || got.StatusCode != http.StatusBadRequest || !strings.Contains(string(body), "appears twice") {
+		t.Errorf("got %s %s, %v", got.Status, body, err)
+	}
+}
