@@ -50,7 +50,7 @@ type Reply struct {
 	// if it was shown as it is.
 	Display *tool.Request
 	// DigestPrefix is the beginning of the request's digest that the person typed, at
-	// least MinDigestPrefix digits; "" for none.
+	// least tool.MinDigestPrefix digits; "" for none.
 	DigestPrefix string
 }
 
@@ -76,17 +76,12 @@ type Approver struct {
 	runRules []Rule // remembered for this run
 }
 
-// UnseenOffNote says that a policy does not allow approving changes that golem did not show.
-func UnseenOffNote(place string) string {
-	return place + " does not allow approving changes that golem did not show; run golem approve at a terminal and look at it"
-}
-
 // Approve implements tool.Approver. If the request is approved in any way, it is no
 // longer pending: nobody should be asked about a call that has run.
 func (d *Approver) Approve(ctx context.Context, r tool.Request) tool.Answer {
 	a := d.answer(ctx, r)
-	if a.Verdict == tool.Approved && a.Unseen && d.UnseenOff != "" {
-		a = tool.Answer{By: "policy", Note: UnseenOffNote(d.UnseenOff)}
+	if a.Verdict == tool.Approved && a.Seen.IsUnseen() && d.UnseenOff != "" {
+		a = tool.Answer{By: "policy", Note: tool.UnseenOffNote(d.UnseenOff)}
 	}
 	if a.Verdict == tool.Approved && d.Store != nil {
 		d.Store.removeAnswered(r, d.scope())
@@ -110,16 +105,16 @@ func (d *Approver) answerAlone(r tool.Request) (a tool.Answer, ok bool) {
 	case d.Mode == ApproveAll && r.Guess != "":
 		return tool.Answer{By: "approve_all", Note: r.Guess}, true
 	case d.Mode == ApproveAll && (!r.OnlyUser && r.Taint == "" || d.ModeIsFlag):
-		return tool.Answer{Verdict: tool.Approved, By: "approve_all", Unseen: true}, true
+		return tool.Answer{Verdict: tool.Approved, By: "approve_all", Seen: r.SeeNothing()}, true
 	case d.Mode == AutoDeny:
 		return tool.Answer{By: "auto_deny", Note: "in this mode golem declines every call that needs approval", Unattended: true}, true
 	case d.Mode != Interactive && d.Mode != "" && d.Mode != ApproveAll:
 		return tool.Answer{By: "nobody", Note: "no such approval mode"}, true
 	case d.ApproveReads && d.UnseenOff == "" && r.Taint == "" && onlyReads(r):
-		return tool.Answer{Verdict: tool.Approved, By: "--approve-reads", Unseen: true}, true
+		return tool.Answer{Verdict: tool.Approved, By: "--approve-reads", Seen: r.SeeNothing()}, true
 	}
 	rule, ok := d.findRule(r, Rule.permits)
-	return tool.Answer{Verdict: tool.Approved, By: "rule " + rule.ID}, ok && !r.OnlyUser
+	return tool.Answer{Verdict: tool.Approved, By: "rule " + rule.ID, Seen: r.FollowRule()}, ok && !r.OnlyUser
 }
 
 func (d *Approver) answer(ctx context.Context, r tool.Request) tool.Answer {
@@ -163,7 +158,7 @@ func (d *Approver) answer(ctx context.Context, r tool.Request) tool.Answer {
 		}
 		a.Keep = func() error { return d.addRule(rule) }
 	}
-	if a.Verdict == tool.Approved && reply.Remember != nil && len(reply.Remember.Refused) == 0 && !r.OnlyUser && !a.Unseen {
+	if a.Verdict == tool.Approved && reply.Remember != nil && len(reply.Remember.Refused) == 0 && !r.OnlyUser && !a.Seen.IsUnseen() {
 		rule, err := reply.Remember.complete(r, d.scope(), d.Now())
 		if err != nil {
 			return tool.Answer{By: "nobody", Note: err.Error()}
@@ -226,7 +221,7 @@ func (d *Approver) askWhilePending(ctx context.Context, r tool.Request) tool.Ans
 		reply.Text = d.Store.KeepShown(r, reply)
 		switch err := d.Store.Answer(pending.ID, reply, d.Now()); {
 		case err == nil, sandbox.CodeOf(err) == sandbox.ErrExists:
-		case sandbox.CodeOf(err) == errUnseen, sandbox.CodeOf(err) == errUnseenOff: // the request is still pending
+		case sandbox.CodeOf(err) == tool.ErrUnseen, sandbox.CodeOf(err) == "blocked": // the request is still pending
 			reply.Unattended = true
 		default:
 			return no("the request does not wait any more; an answer counts once")

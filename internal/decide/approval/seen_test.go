@@ -72,13 +72,13 @@ func TestA1ApprovalCoversWhatWasShown(t *testing.T) {
 			if (a.Verdict == tool.Approved) != want {
 				t.Fatalf("%s: got %+v for %d of %d items, named %q, omitted %q", how, a, len(shown), len(items), reply.DigestPrefix, r.Omitted())
 			}
-			if want && (a.Unseen == whole || (a.Items == len(items)) != whole) {
-				t.Fatalf("%s: recorded as %q, whole is %v", how, a.SeenText(), whole)
+			if want && (a.Seen.IsUnseen() == whole || a.Seen.IsComplete() != whole) {
+				t.Fatalf("%s: recorded as %q, whole is %v", how, a.Seen, whole)
 			}
 		}
-		unseen, err := approval.CheckSeen(r, reply)
-		if (err == nil) != want || want && unseen == whole {
-			t.Fatalf("got unseen %v, %v", unseen, err)
+		seen, err := approval.CheckSeen(r, reply)
+		if (err == nil) != want || want && seen.IsUnseen() == whole {
+			t.Fatalf("got %v, %v", seen, err)
 		}
 		d := openApprover(t.Fatal, dir)
 		defer d.close()
@@ -101,7 +101,7 @@ func TestA1ApprovalCoversWhatWasShown(t *testing.T) {
 			if err := d.store.Answer(a.ID, approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, DigestPrefix: r.Digest}, start); err != nil {
 				t.Fatal(err)
 			}
-			if a := d.Approve(context.Background(), r); a.Verdict != tool.Approved || a.Unseen == false && len(items) > 0 {
+			if a := d.Approve(context.Background(), r); a.Verdict != tool.Approved || !a.Seen.IsUnseen() && len(items) > 0 {
 				t.Fatalf("after golem approve: got %+v", a)
 			}
 		}
@@ -122,7 +122,7 @@ func TestA1UnseenIsNotRemembered(t *testing.T) {
 	rule := approval.ExactRule(r)
 	rule.Scope = approval.Project
 	d.asker.reply = approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "user"}, Remember: &rule, DigestPrefix: r.Digest[:8]}
-	if a := d.approve(r); a.Verdict != tool.Approved || !a.Unseen || a.Keep != nil {
+	if a := d.approve(r); a.Verdict != tool.Approved || !a.Seen.IsUnseen() || a.Keep != nil {
 		t.Errorf("got %+v", a)
 	}
 	if rules, err := d.store.Rules(); err != nil || len(rules) > 0 {
@@ -135,7 +135,7 @@ func TestA1UnseenIsNotRemembered(t *testing.T) {
 func TestA1ModesApproveUnseen(t *testing.T) {
 	d := newApprover(t, t.TempDir())
 	d.Mode = approval.ApproveAll
-	if a := d.approve(writeA); a.Verdict != tool.Approved || a.SeenText() != "unseen" {
+	if a := d.approve(writeA); a.Verdict != tool.Approved || a.Seen.String() != "unseen" {
 		t.Errorf("approve_all: got %+v", a)
 	}
 }
@@ -149,15 +149,15 @@ func TestUnseenOff(t *testing.T) {
 	}
 	unseen := approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, DigestPrefix: r.Digest, Rendered: r.Items()[1:]}
 	whole := approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, Rendered: r.Items()}
-	if missing, err := approval.CheckSeen(r, unseen); err != nil || !missing || approval.UnseenDigest(r) != r.Digest[:approval.MinDigestPrefix] {
-		t.Errorf("without a policy: got %v, %v, and the digest %q", missing, err, approval.UnseenDigest(r))
+	if seen, err := approval.CheckSeen(r, unseen); err != nil || !seen.IsUnseen() || r.UnseenDigest() != r.Digest[:tool.MinDigestPrefix] {
+		t.Errorf("without a policy: got %v, %v, and the digest %q", seen, err, r.UnseenDigest())
 	}
 	r.UnseenOff = "policy.yaml:2"
 	if _, err := approval.CheckSeen(r, unseen); sandbox.CodeOf(err) != "blocked" || !strings.Contains(err.Error(), "policy.yaml:2") {
 		t.Errorf("got %v, want that the policy forbids it", err)
 	}
-	if _, err := approval.CheckSeen(r, whole); err != nil || approval.UnseenDigest(r) != "" {
-		t.Errorf("everything was shown: got %v, and the digest %q", err, approval.UnseenDigest(r))
+	if _, err := approval.CheckSeen(r, whole); err != nil || r.UnseenDigest() != "" {
+		t.Errorf("everything was shown: got %v, and the digest %q", err, r.UnseenDigest())
 	}
 	other, err := tool.NewCommandRequest("trust", "trust it", []string{"risky"}, []string{"one", "three"}, nil, map[string]string{"content": "c"})
 	if err != nil || other.Digest == r.Digest {

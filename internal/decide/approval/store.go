@@ -87,9 +87,7 @@ type StoredAnswer struct {
 	By   string    `json:"by"`
 	Note string    `json:"note,omitempty"`
 	Made time.Time `json:"made"`
-	// Unseen and Items are those of tool.Answer.
-	Unseen bool `json:"unseen,omitempty"`
-	Items  int  `json:"items,omitempty"`
+	tool.StoredSeen
 	// Front, Shown and Text are those of tool.Answer.
 	Front string   `json:"front,omitempty"`
 	Shown []string `json:"shown,omitempty"`
@@ -291,7 +289,7 @@ func (s *Requests) takeAnswer(r tool.Request, at requestScope, now time.Time) (a
 		if err != nil || given == nil {
 			return err
 		}
-		a, ok = tool.Answer{By: given.By, Note: given.Note, ID: w.ID, Unseen: given.Unseen, Items: given.Items, Front: given.Front, Shown: given.Shown, Text: given.Text}, true
+		a, ok = tool.Answer{By: given.By, Note: given.Note, ID: w.ID, Seen: given.For(w.Digest), Front: given.Front, Shown: given.Shown, Text: given.Text}, true
 		if given.Yes {
 			a.Verdict = tool.Approved
 		}
@@ -367,12 +365,12 @@ func (s *Requests) Answer(id string, reply Reply, made time.Time) error {
 	if err != nil {
 		return err
 	}
-	value, err := json.Marshal(StoredAnswer{Yes: a.Verdict == tool.Approved, By: a.By, Note: a.Note, Made: made, Unseen: a.Unseen, Items: a.Items, Front: a.Front, Shown: a.Shown, Text: a.Text})
+	value, err := json.Marshal(StoredAnswer{Yes: a.Verdict == tool.Approved, By: a.By, Note: a.Note, Made: made, StoredSeen: a.Seen.Stored(), Front: a.Front, Shown: a.Shown, Text: a.Text})
 	if err != nil {
 		return err
 	}
 	old, first, err := s.once.Decide(id, value)
-	if err == nil && first && a.Verdict == tool.Approved && !a.Unseen && reply.Remember != nil && reply.Remember.ID != "" {
+	if err == nil && first && a.Verdict == tool.Approved && !a.Seen.IsUnseen() && reply.Remember != nil && reply.Remember.ID != "" {
 		return s.addRule(*reply.Remember)
 	}
 	if err != nil || first {

@@ -36,10 +36,14 @@ func (in *invocation) approve(ctx context.Context, plan callPlan, prepared prepa
 	a := in.ask(ctx, r)
 	in.record.By, in.record.Note, in.record.Request = a.By, a.Note, a.ID
 	in.record.Front, in.record.Shown, in.record.Text = a.Front, a.Shown, a.Text
+	if a.Verdict == Approved && !a.Approves(r) {
+		a.Verdict, a.Note = Declined, "the approval is not for what this call does"
+		in.record.Note = a.Note
+	}
 	switch a.Verdict {
 	case Approved:
-		in.record.Decision, in.record.Seen = "yes", a.SeenText()
-		return approval{asked: true, seen: !a.Unseen && a.Items > 0, keep: a.Keep}, prepared.problem
+		in.record.Decision, in.record.Seen = "yes", a.Seen.String()
+		return approval{asked: true, seen: a.Seen.IsComplete(), keep: a.Keep}, prepared.problem
 	case Undecided:
 		in.record.Decision = "pending"
 	default:

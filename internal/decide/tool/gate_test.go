@@ -52,7 +52,9 @@ type approver func(tool.Request) tool.Answer
 
 func (a approver) Approve(_ context.Context, r tool.Request) tool.Answer { return a(r) }
 
-func approveAll(tool.Request) tool.Answer { return tool.Answer{Verdict: tool.Approved, By: "user"} }
+func approveAll(r tool.Request) tool.Answer {
+	return tool.Answer{Verdict: tool.Approved, By: "user", Seen: r.FollowRule()}
+}
 
 type pathArgs struct {
 	Path string `json:"path" jsonschema:"the file"`
@@ -195,7 +197,7 @@ func TestRefusals(t *testing.T) {
 			r := newRoom(t, test.rules, put, newEffectTool("push", policy.Manual, write1, writeFile), newEffectTool("think", policy.LLM, write1, writeFile))
 			r.Approver = approver(func(q tool.Request) tool.Answer {
 				t.Errorf("golem asked: %+v", q)
-				return tool.Answer{Verdict: tool.Approved}
+				return approveAll(q)
 			})
 			got := r.call(test.origin, test.tool, test.args)
 			if got.Err == nil || got.Err.Code != test.code || !strings.Contains(got.Err.Error(), test.hint) {
@@ -307,7 +309,7 @@ func TestPanics(t *testing.T) {
 		"run":      {args(func() (tool.Plan, error) { return tool.NewReadPlan(run), nil }), approveAll, "internal"},
 		"nil run":  {args(func() (tool.Plan, error) { return tool.NewReadPlan(nil), nil }), approveAll, "internal"},
 		"zero":     {args(func() (tool.Plan, error) { return tool.Plan{}, nil }), approveAll, "internal"},
-		"approver": {newEffectTool("p", policy.Both, write1, writeFile), func(tool.Request) tool.Answer { boom(); return tool.Answer{Verdict: tool.Approved} }, "declined"},
+		"approver": {newEffectTool("p", policy.Both, write1, writeFile), func(q tool.Request) tool.Answer { boom(); return approveAll(q) }, "declined"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRoom(t, nil, test.tool, newEffectTool("good", policy.Both, read1, readFile))
@@ -492,7 +494,7 @@ func TestChangesRevealNoContent(t *testing.T) {
 func TestStoppedAtApproval(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	r := newRoom(t, nil, newEffectTool("put", policy.Both, write1, writeFile))
-	r.Approver = approver(func(tool.Request) tool.Answer { cancel(); return tool.Answer{Verdict: tool.Approved} })
+	r.Approver = approver(func(q tool.Request) tool.Answer { cancel(); return approveAll(q) })
 	got := r.Do(ctx, policy.Model, tool.Call{Tool: "put", Args: []byte(`{"path": "/out/a.md"}`)})
 	if got.OK() || got.Err.Code != "timeout" {
 		t.Errorf("got %+v, want timeout", got)
@@ -531,7 +533,7 @@ func TestParallel(t *testing.T) {
 	r := newRoom(t, nil, newEffectTool("put", policy.Both, write1, writeFile), newEffectTool("take", policy.Both, []policy.Verb{policy.Delete}, removeFile))
 	r.Approver = approver(func(q tool.Request) tool.Answer {
 		if q.Effects[0].Target == "/out/a.md" {
-			return tool.Answer{Verdict: tool.Approved}
+			return approveAll(q)
 		}
 		return tool.Answer{}
 	})
@@ -772,5 +774,47 @@ func TestDeferredNote(t *testing.T) {
 	}
 	if got.Words() != "done\napplied: changed /out/a.md" {
 		t.Errorf("got %q", got.Words())
+	}
+}
+
+// TestApprovalForAnother checks that the gate refuses an approval that does not say what it
+// rests on, and one that was given to another request.
+func TestApprovalForAnother(t *testing.T) {
+	var earlier tool.Seen
+	yes := func(s tool.Seen) tool.Answer { return tool.Answer{Verdict: tool.Approved, By: "user", Seen: s} }
+	for i, test := range []struct {
+		name   string
+		answer func(tool.Request) tool.Answer
+		want   sandbox.Code
+	}{
+		{"nothing", func(tool.Request) tool.Answer { return yes(tool.Seen{}) }, "declined"},
+		{"stored without a request", func(tool.Request) tool.Answer { return yes(tool.StoredSeen{Items: 3}.For("")) }, "declined"},
+		{"everything", func(r tool.Request) tool.Answer {
+			seen, err := r.See(r.Items(), "")
+			if err != nil {
+				t.Error(err)
+			}
+			earlier = seen
+			return yes(seen)
+		}, ""},
+		{"another request", func(tool.Request) tool.Answer { return yes(earlier) }, "declined"},
+		{"too few items", func(r tool.Request) tool.Answer {
+			seen, err := r.See(r.Items()[1:], "")
+			if sandbox.CodeOf(err) != tool.ErrUnseen {
+				t.Errorf("got %v", err)
+			}
+			return yes(seen)
+		}, "declined"},
+	} {
+		r := newRoom(t, nil, newEffectTool("put", policy.Both, write1, writeFile))
+		r.Approver = approver(test.answer)
+		got := r.call(policy.Model, "put", fmt.Sprintf(`{"path": "/out/a.md", "n": %d}`, i+1))
+		var code sandbox.Code
+		if !got.OK() {
+			code = got.Err.Code
+		}
+		if code != test.want {
+			t.Errorf("%s: got %s, want %q", test.name, got, test.want)
+		}
 	}
 }

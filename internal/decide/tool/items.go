@@ -45,7 +45,7 @@ func ItemContent(i int) string { return "content " + strconv.Itoa(i) }
 // valid only if every item was rendered. An item that the request does not carry (see
 // Change.Omitted) never counts as rendered. Otherwise the person must type the digest, as
 // approval.Reply.DigestPrefix, and the approval is recorded as unseen. Only
-// approval.CheckSeen applies the rule.
+// Request.See applies the rule.
 func (r Request) Items() []string {
 	items := make([]string, 0, 2+len(r.Warnings)+len(r.Details)+2*len(r.Changes))
 	items = append(items, ItemCall)

@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"slices"
@@ -104,11 +103,9 @@ type Answer struct {
 	ID         string // the ID of the pending request
 	Unattended bool   // no person could be asked
 	Stop       bool   // the whole run should end
-	// Unseen is true for an approval of something that was not shown completely: the
-	// person typed the digest, or a mode approved. For any other approval of a person,
-	// Items is how many items were shown. approval.CheckSeen decides about both.
-	Unseen bool
-	Items  int
+	// Seen is what an approval rests on. The gate refuses an approval without it, or with
+	// that of another request.
+	Seen Seen
 	// Front is where the person answered. Shown are the items that were shown, as
 	// Request.DescribeItems returns them.
 	Front string
@@ -118,22 +115,6 @@ type Answer struct {
 	// Keep, if set, remembers an approval for later calls. The gate calls it after the
 	// approval is in the journal.
 	Keep func() error `json:"-"`
-}
-
-// SeenText returns how much of the request was shown, as the journal records it: "" if it
-// was not approved, or a rule approved it.
-func (a Answer) SeenText() string {
-	switch {
-	case a.Verdict != Approved:
-		return ""
-	case a.Unseen:
-		return "unseen"
-	case a.Items == 1:
-		return "1 item"
-	case a.Items > 1:
-		return fmt.Sprintf("all %d items", a.Items)
-	}
-	return ""
 }
 
 // ConnectTool stands for the tool in requests about connections of commands.

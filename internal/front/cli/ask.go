@@ -347,7 +347,7 @@ func (q *question) unseen() string {
 	} else {
 		text = "not everything can be shown"
 	}
-	if digest := approval.UnseenDigest(q.request); digest != "" {
+	if digest := q.request.UnseenDigest(); digest != "" {
 		text += "; y " + digest + " approves it unseen"
 	} else if q.request.UnseenOff != "" {
 		text += "; " + visible.Text(q.request.UnseenOff) + " does not allow approving it unseen"
@@ -377,7 +377,7 @@ func (q *question) answer(text string) (approval.Reply, error) {
 	yes := q.yes()
 	word, rest, _ := strings.Cut(text, " ")
 	word, rest = strings.ToLower(word), strings.Trim(rest, " ")
-	digest := approval.UnseenDigest(q.request)
+	digest := q.request.UnseenDigest()
 	again := func(say string) (approval.Reply, error) {
 		q.typo(say)
 		return approval.Reply{}, errTypo

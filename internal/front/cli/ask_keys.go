@@ -66,7 +66,7 @@ func (q *question) answers(whole, more bool) (list []answerKey) {
 			list = append(list, answerKey{typed, label, key{name, does}})
 		}
 	}
-	digest, isHost := approval.UnseenDigest(q.request), q.isHost()
+	digest, isHost := q.request.UnseenDigest(), q.isHost()
 	view := ""
 	switch {
 	case whole && q.omits && q.repeats:

@@ -46,7 +46,7 @@ type form struct {
 // newForm returns the form for a request. If the form cannot show the whole request, it
 // says so and asks for the digest, as a terminal does.
 func (s *server) newForm(r tool.Request, id string) form {
-	ending := "\nYour answer is for exactly this call (" + r.Digest[:approval.MinDigestPrefix] + "), once. golem approve " + id + " answers it in a terminal."
+	ending := "\nYour answer is for exactly this call (" + r.Digest[:tool.MinDigestPrefix] + "), once. golem approve " + id + " answers it in a terminal."
 	hint := "\nnot all is shown; golem approvals show " + id + " shows it\n"
 	text, items := s.options.Show(r, maxFormText-len(ending)-len(hint))
 	if len(text)+len(ending)+len(hint) > maxFormText {
@@ -59,7 +59,7 @@ func (s *server) newForm(r tool.Request, id string) form {
 	_, err := approval.CheckSeen(r, approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, Rendered: items})
 	if f.unseen = err != nil; f.unseen {
 		text += hint
-		if named := approval.UnseenDigest(r); named != "" {
+		if named := r.UnseenDigest(); named != "" {
 			fields[digest] = map[string]any{"type": "string", "title": "Digest",
 				"description": "to approve what is not shown, type " + named + "; golem ignores a yes without it"}
 		} else { // a policy forbids it

@@ -114,7 +114,7 @@ func (m *model) decide(key string) {
 		m.close(q.yes())
 	case key == "y":
 		m.note = q.describeUnseen() + "; space shows the next page"
-		if approval.UnseenDigest(q.request) != "" {
+		if q.request.UnseenDigest() != "" {
 			m.note += ", u approves it unseen"
 		}
 	case key == "a" && q.always == nil:
@@ -145,10 +145,10 @@ func (m *model) decide(key string) {
 		m.note = "everything was on the screen; y approves it"
 	case key == "u" && q.request.UnseenOff != "":
 		m.note = visible.Line(q.request.UnseenOff, maxNote) + " does not allow approving it unseen; space shows the next page"
-	case key == "u" && approval.UnseenDigest(q.request) == "":
+	case key == "u" && q.request.UnseenDigest() == "":
 		m.note = "this call cannot be approved unseen"
 	case key == "u":
-		digest := approval.UnseenDigest(q.request)
+		digest := q.request.UnseenDigest()
 		m.typed = &input{asks: q.describeUnseen() + "; type " + digest + " to approve it unseen: ", done: func(text string) {
 			reply := q.yes()
 			if reply.DigestPrefix = strings.ToLower(strings.TrimSpace(text)); reply.DigestPrefix == "" {

@@ -171,8 +171,8 @@ func (n *Networks) askHost(ctx context.Context, workers []string, q egress.Quest
 		return egress.Later
 	}
 	record := audit.Record{Kind: audit.Answer, Origin: r.Origin.String(), Workers: workers, Tool: r.Tool, Effects: []string{r.Effects[0].String()},
-		Decision: "no", By: a.By, Seen: a.SeenText(), Front: a.Front, Shown: a.Shown, Text: a.Text, Digest: r.Digest, Request: a.ID, Note: a.Note}
-	if a.Verdict == tool.Approved {
+		Decision: "no", By: a.By, Seen: a.Seen.String(), Front: a.Front, Shown: a.Shown, Text: a.Text, Digest: r.Digest, Request: a.ID, Note: a.Note}
+	if a.Approves(r) {
 		record.Decision = "yes"
 	}
 	if err := n.Journal.Write(record, audit.Durable); err != nil {
@@ -181,7 +181,7 @@ func (n *Networks) askHost(ctx context.Context, workers []string, q egress.Quest
 	switch {
 	case a.Keep != nil && a.Keep() != nil:
 		return egress.Later
-	case a.Verdict == tool.Approved:
+	case a.Approves(r):
 		return egress.Once // a rule answers the next question
 	case a.Unattended:
 		return egress.Later

@@ -150,7 +150,7 @@ func (r *Records) AnswerAs(id, by string, reply approval.Reply, secrets []string
 		return err
 	}
 	a, err := r.Approvals.CheckAnswer(w, reply)
-	if err == nil && reply.Remember != nil && a.Verdict == tool.Approved && !a.Unseen {
+	if err == nil && reply.Remember != nil && a.Verdict == tool.Approved && !a.Seen.IsUnseen() {
 		rule, wrong := r.Approvals.CompleteRule(w, *reply.Remember, r.now())
 		reply.Remember, err = &rule, wrong
 		a.Note = rule.Note()
@@ -180,7 +180,7 @@ func (r *Records) answerRecord(id, by string, request tool.Request, a tool.Answe
 		reply.Text = r.Approvals.KeepShown(request, *reply)
 	}
 	return audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Workers: request.Workers, Tool: request.Tool, Effects: effects,
-		Decision: word, By: by, Seen: a.SeenText(), Front: a.Front, Shown: a.Shown, Text: reply.Text, Digest: request.Digest, Request: id, Note: a.Note}
+		Decision: word, By: by, Seen: a.Seen.String(), Front: a.Front, Shown: a.Shown, Text: reply.Text, Digest: request.Digest, Request: id, Note: a.Note}
 }
 
 // noteFailed records that an answer does not count because of an error, and returns the error.

@@ -310,10 +310,10 @@ func (a asker) Ask(_ context.Context, r tool.Request) approval.Reply {
 		return no("an evaluation approves only calls that stay in its session")
 	case !a.approve.All && !slices.Contains(a.approve.Tools, r.Tool):
 		return no("this case does not approve it")
-	case len(r.Digest) < approval.MinDigestPrefix:
+	case len(r.Digest) < tool.MinDigestPrefix:
 		return no("golem cannot tell this call from others")
 	}
-	return approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: by}, DigestPrefix: r.Digest[:approval.MinDigestPrefix]}
+	return approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: by}, DigestPrefix: r.Digest[:tool.MinDigestPrefix]}
 }
 
 // leavesSession reports whether a call may have an effect outside the session. The file

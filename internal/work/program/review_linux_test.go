@@ -34,7 +34,7 @@ func (v *viewer) Ask(_ context.Context, r tool.Request) approval.Reply {
 		reply.Verdict = tool.Declined
 	}
 	if v.names {
-		reply.DigestPrefix = r.Digest[:approval.MinDigestPrefix]
+		reply.DigestPrefix = r.Digest[:tool.MinDigestPrefix]
 	}
 	return reply
 }

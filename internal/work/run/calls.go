@@ -302,7 +302,7 @@ type continuedApprover struct {
 // Approve implements tool.Approver.
 func (a continuedApprover) Approve(ctx context.Context, r tool.Request) tool.Answer {
 	if a.digest != "" && r.Digest == a.digest {
-		return tool.Answer{Verdict: tool.Approved, By: "the approval before the run was interrupted"}
+		return tool.Answer{Verdict: tool.Approved, By: "the approval before the run was interrupted", Seen: r.FollowRule()}
 	}
 	return a.Approver.Approve(ctx, r)
 }

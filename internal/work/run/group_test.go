@@ -80,7 +80,7 @@ func TestCallsRunAtOnce(t *testing.T) {
 		asked = append(asked, r.Effects[0].String())
 		mu.Unlock()
 		time.Sleep(time.Millisecond)
-		return tool.Answer{Verdict: tool.Approved, By: "user"}
+		return tool.Answer{Verdict: tool.Approved, By: "user", Seen: r.FollowRule()}
 	})
 	w := h.worker(m, "main")
 	w.Callees, w.Reach = []run.Callee{{Name: "child"}}, readAll
@@ -298,7 +298,7 @@ func TestPausedGroup(t *testing.T) {
 				mu.Lock()
 				defer mu.Unlock()
 				written[narrow.Restrict]++
-				return tool.Answer{Verdict: tool.Approved, By: "user"}
+				return tool.Answer{Verdict: tool.Approved, By: "user", Seen: r.FollowRule()}
 			})
 			return child, nil
 		}

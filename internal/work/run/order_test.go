@@ -45,7 +45,9 @@ func TestC16CallsRunInOrder(t *testing.T) {
 		running.Add(-1)
 	}
 	w := h.worker(m, "main")
-	w.Gate.Approver = approver(func(tool.Request) tool.Answer { return tool.Answer{Verdict: tool.Approved, By: "user"} })
+	w.Gate.Approver = approver(func(r tool.Request) tool.Answer {
+		return tool.Answer{Verdict: tool.Approved, By: "user", Seen: r.FollowRule()}
+	})
 	w.Propose = func(name, _, _ string) (string, error) {
 		var i int
 		fmt.Sscanf(name, "w%d", &i)

@@ -124,7 +124,12 @@ func (h *testRun) worker(m model.Model, chain ...string) *run.Worker {
 	grant := h.grant(6 - len(chain))
 	return &run.Worker{Name: chain[len(chain)-1], Prompt: "Work.", Model: m, ModelName: "test:x", Gate: tool.Gate{
 		Tools: file.Tools(), Grant: grant, Files: h.files, Journal: &h.journal, Workers: chain,
-		Approver: approver(func(tool.Request) tool.Answer { h.asked.Add(1); return h.answer })}}
+		Approver: approver(func(r tool.Request) tool.Answer {
+			h.asked.Add(1)
+			a := h.answer
+			a.Seen = r.FollowRule()
+			return a
+		})}}
 }
 
 func (h *testRun) run(l policy.Limits) *run.Run {

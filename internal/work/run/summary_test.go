@@ -102,7 +102,7 @@ func newReader(h *testRun, turns int) (*reader, *run.Worker) {
 		if strings.Contains(r.Effects[0].String(), "/in/no") {
 			return tool.Answer{By: "user", Note: "keep that file"}
 		}
-		return tool.Answer{Verdict: tool.Approved, By: "user"}
+		return tool.Answer{Verdict: tool.Approved, By: "user", Seen: r.FollowRule()}
 	})
 	return m, w
 }

@@ -39,7 +39,7 @@ func (a *asked) Approve(_ context.Context, r tool.Request) tool.Answer {
 	if a.during != nil {
 		a.during()
 	}
-	return tool.Answer{Verdict: tool.Approved, By: "user"}
+	return tool.Answer{Verdict: tool.Approved, By: "user", Seen: r.FollowRule()}
 }
 
 // runner is a jail that runs nothing. It returns the result that a test sets.
