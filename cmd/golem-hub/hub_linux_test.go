@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golem-forge/golem/internal/decide/approval"
+	"github.com/golem-forge/golem/internal/decide/display"
 	"github.com/golem-forge/golem/internal/hub"
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/work/job"
@@ -284,7 +284,7 @@ func TestReadShown(t *testing.T) {
 	if len(r.Changes) != 1 || !strings.Contains(r.Changes[0].Diff, "+of the job") || len(r.Omitted()) > 0 {
 		t.Errorf("got %+v", r.Changes)
 	}
-	for _, row := range approval.NewSheet(r, 1000).All() {
+	for _, row := range display.NewSheet(r, 1000).All() {
 		if strings.Contains(row.Text, "golem tool read_file") {
 			t.Errorf("the question names a command that shows another file: %s", row.Text)
 		}

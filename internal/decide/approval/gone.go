@@ -72,7 +72,7 @@ func (g *goneDirectories) addTree(e entry, c *tool.Change, r *review.FileChange,
 		c.Base = hex.EncodeToString(sum.Sum(nil))
 	}
 	m, moved := g.Moved[e.name]
-	added, _ := countLines(*c) // of a file in its place
+	added, _ := tool.CountDiffLines(c.Diff) // of a file in its place
 	c.Counts = &tool.Counts{Files: r.Files, Added: added, Removed: lines, Unread: unread}
 	if r.Files == 0 && !moved {
 		c.Counts.Files = 1

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/decide/approval"
+	"github.com/golem-forge/golem/internal/decide/display"
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
 )
@@ -15,7 +15,7 @@ func TestReporter(t *testing.T) {
 	r := tool.Request{Origin: policy.Model, Workers: []string{"main"}, Tool: "shell", Rule: "main.worker:3", Why: "the user wants it", Earlier: "it was approved before"}
 	text := func() string {
 		var rows []string
-		for _, row := range approval.NewSheet(r, 1000).Head {
+		for _, row := range display.NewSheet(r, 1000).Head {
 			rows = append(rows, row.Text)
 		}
 		return strings.Join(rows, "\n")

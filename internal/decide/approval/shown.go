@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/golem-forge/golem/internal/decide/display"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/visible"
 )
@@ -95,7 +96,7 @@ func (s *Requests) FindShown(hash string) (shown Shown, err error) {
 // Rows returns the text that was on screen, without rows that were not. Missing counts
 // those.
 func (s Shown) Rows() (rows []visible.Row, missing int) {
-	for _, row := range NewSheet(s.Request, math.MaxInt).All() {
+	for _, row := range display.NewSheet(s.Request, math.MaxInt).All() {
 		if row.Item == "" || slices.Contains(s.Rendered, row.Item) {
 			rows = append(rows, row)
 		} else {

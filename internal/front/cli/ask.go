@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/golem-forge/golem/internal/decide/approval"
+	"github.com/golem-forge/golem/internal/decide/display"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -303,7 +304,7 @@ func (q *question) drawRequest() {
 	rows := sheet.All()
 	if count(rows...) <= room && count(sheet.Body...) <= maxRows && slices.Equal(rows, all) {
 		q.more = false
-		q.has(approval.RenderedItems(all, rows))
+		q.has(display.RenderedItems(all, rows))
 	} else {
 		q.more, q.whole = true, false
 	}
@@ -318,7 +319,7 @@ func (q *question) drawRequest() {
 		for len(onScreen) > 0 && count(onScreen...) > room {
 			onScreen = onScreen[1:] // this row has scrolled off the screen when the keys appear
 		}
-		q.has(approval.RenderedItems(all, onScreen))
+		q.has(display.RenderedItems(all, onScreen))
 		if q.whole {
 			q.more = false
 		} else {
@@ -329,9 +330,9 @@ func (q *question) drawRequest() {
 }
 
 // sheet returns the request as rows, without those that the question omits.
-func (q *question) sheet(most int) *approval.Sheet {
-	s := approval.NewSheet(q.display, most)
-	s.Body = append(approval.ChangedRows(q.changedSince), s.Body...)
+func (q *question) sheet(most int) *display.Sheet {
+	s := display.NewSheet(q.display, most)
+	s.Body = append(display.ChangedRows(q.changedSince), s.Body...)
 	if !q.omits {
 		return s
 	}
@@ -478,7 +479,7 @@ func (q *question) page() error {
 		for n < len(all) && ends[n] <= end {
 			n++
 		}
-		q.has(approval.RenderedItems(all, all[:n]))
+		q.has(display.RenderedItems(all, all[:n]))
 		q.more = n < len(all)
 	}
 	// Show the keys together with the head of the request.

@@ -9,7 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/golem-forge/golem/internal/decide/approval"
+	"github.com/golem-forge/golem/internal/decide/display"
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
 )
@@ -41,23 +41,23 @@ func TestA1RenderedItemsAreOnScreen(t *testing.T) {
 			r.Effects = append(r.Effects, policy.Effect{Verb: policy.Write, Target: c.Path})
 		}
 		r.ToApprove = slices.Clone(r.Effects)
-		all := approval.NewSheet(r, math.MaxInt).All()
+		all := display.NewSheet(r, math.MaxInt).All()
 		columns, most := rapid.IntRange(20, 300).Draw(t, "columns"), rapid.IntRange(3, 100).Draw(t, "most")
-		rows := approval.NewSheet(r, maxColumns).Folded(most, func(r row) int { return len(r.Lines(columns, false)) })
-		for _, item := range approval.RenderedItems(all, rows) {
+		rows := display.NewSheet(r, maxColumns).Folded(most, func(r row) int { return len(r.Lines(columns, false)) })
+		for _, item := range display.RenderedItems(all, rows) {
 			for _, r := range all {
 				if r.Item == item && !slices.Contains(rows, r) {
 					t.Fatalf("%s counts as shown, and %q is not on screen", item, r.Text)
 				}
 			}
 		}
-		got := approval.RenderedItems(all, all)
+		got := display.RenderedItems(all, all)
 		for _, item := range r.Items() {
 			if !slices.Contains(got, item) && !slices.Contains(r.Omitted(), item) {
 				t.Fatalf("%s is not in the sheet", item)
 			}
 		}
-		if len(rows) < len(all) && len(approval.RenderedItems(all, rows)) == len(got) {
+		if len(rows) < len(all) && len(display.RenderedItems(all, rows)) == len(got) {
 			t.Fatalf("%d of %d rows are shown, but all items count as shown", len(rows), len(all))
 		}
 	})

@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/golem-forge/golem/internal/decide/approval"
+	"github.com/golem-forge/golem/internal/decide/display"
 	"github.com/golem-forge/golem/internal/decide/explain"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/visible"
@@ -201,7 +201,7 @@ func (f *mcpFlags) tell(cmd *cobra.Command, p *program.Program) {
 // shortly returns a request as text of at most so many bytes for a form, and the items that
 // the text shows.
 func shortly(r tool.Request, most int) (text string, items []string) {
-	sheet, all := approval.NewSheet(r, maxColumns), approval.NewSheet(r, 1<<20).All()
+	sheet, all := display.NewSheet(r, maxColumns), display.NewSheet(r, 1<<20).All()
 	for fold := 2 * maxRows; ; fold = fold * 3 / 4 {
 		rows := sheet.Folded(fold, func(row) int { return 1 })
 		var b strings.Builder
@@ -209,7 +209,7 @@ func shortly(r tool.Request, most int) (text string, items []string) {
 			return "", nil
 		}
 		if b.Len() <= most {
-			return b.String(), approval.RenderedItems(all, rows)
+			return b.String(), display.RenderedItems(all, rows)
 		}
 		if fold == 0 { // the first row alone is too long
 			return visible.Cut(b.String(), most/utf8.UTFMax) + "\n", nil

@@ -10,11 +10,12 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/golem-forge/golem/internal/decide/approval"
+	"golang.org/x/term"
+
+	"github.com/golem-forge/golem/internal/decide/display"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/pager"
 	"github.com/golem-forge/golem/internal/people/visible"
-	"golang.org/x/term"
 )
 
 // A row is a line of text about a request.
@@ -193,5 +194,5 @@ const (
 
 // showRequest prints all of a request.
 func showRequest(w io.Writer, r tool.Request) {
-	newScreen(w).show(approval.NewSheet(r, math.MaxInt).All())
+	newScreen(w).show(display.NewSheet(r, math.MaxInt).All())
 }

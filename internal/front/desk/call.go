@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/decide/approval"
+	"github.com/golem-forge/golem/internal/decide/display"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/syntax"
@@ -131,7 +132,7 @@ func (s *server) renderCall(w http.ResponseWriter, status int, call waitingCall,
 
 // newCallView returns a call as a page shows it. With all, every file is open.
 func newCallView(r tool.Request, all bool) callView {
-	sheet := approval.NewSheet(r, math.MaxInt)
+	sheet := display.NewSheet(r, math.MaxInt)
 	v := callView{Digest: r.Digest, Tool: sandbox.Shown(r.Tool), Head: sheet.Head, Tail: sheet.Tail, UnseenOff: visible.Line(r.UnseenOff, maxNote)}
 	if rule, ok := alwaysRule(r); ok {
 		v.Always = visible.Line(rule.String(), math.MaxInt)

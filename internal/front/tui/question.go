@@ -6,12 +6,13 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/decide/approval"
+	"github.com/golem-forge/golem/internal/decide/display"
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/visible"
 )
 
-// A question asks the user about a request. It shows the rows of approval.Sheet, without
+// A question asks the user about a request. It shows the rows of display.Sheet, without
 // the contents that were on the screen before. It
 // records which rows were on the screen.
 type question struct {
@@ -41,9 +42,9 @@ type input struct {
 // newQuestion returns a question about a request.
 func newQuestion(r, shows tool.Request, before, changed []string, front string) *question {
 	q := &question{request: r, shows: shows, before: before, changed: changed, front: front}
-	s := approval.NewSheet(shows, math.MaxInt)
+	s := display.NewSheet(shows, math.MaxInt)
 	q.all = s.All()
-	q.rows = approval.ChangedRows(changed)
+	q.rows = display.ChangedRows(changed)
 	seen, contents, omitted := setOf(before), make(map[string]bool), make(map[string]bool)
 	for i := range shows.Changes {
 		contents[tool.ItemContent(i)] = true
@@ -118,7 +119,7 @@ func (q *question) rendered() []string {
 			shown = append(shown, r)
 		}
 	}
-	return approval.RenderedItems(q.all, shown)
+	return display.RenderedItems(q.all, shown)
 }
 
 func setOf(list []string) map[string]bool {

@@ -1,4 +1,5 @@
-package approval
+// Package display writes a request as rows of text, for a person who decides about it.
+package display
 
 import (
 	"bytes"
@@ -234,7 +235,7 @@ func (s *Sheet) wish(r tool.Request) string {
 		one := c.Counts
 		if one == nil {
 			one = &tool.Counts{Files: 1}
-			one.Added, one.Removed = countLines(c)
+			one.Added, one.Removed = tool.CountDiffLines(c.Diff)
 		}
 		count++
 		total = tool.Counts{Files: total.Files + one.Files, Added: total.Added + one.Added, Removed: total.Removed + one.Removed, Unread: total.Unread + one.Unread}
@@ -259,19 +260,6 @@ func isRead(c tool.Change) bool { return c.Op == tool.Read || c.Op == tool.Attac
 // changes of their own.
 func isNewDirectory(c tool.Change) bool {
 	return c.Op == tool.Create && strings.HasPrefix(c.About, "directory")
-}
-
-// countLines returns how many lines a change adds and removes.
-func countLines(c tool.Change) (added, removed int) {
-	for r := range visible.Diff(c.Diff) {
-		switch r.Mark {
-		case visible.Added:
-			added++
-		case visible.Removed:
-			removed++
-		}
-	}
-	return added, removed
 }
 
 // flags lists what to look at first in the changes, the riskiest first, as golem diff
@@ -307,7 +295,7 @@ func (s *Sheet) directories(r tool.Request) {
 		if isNewDirectory(c) {
 			continue
 		}
-		added, removed := countLines(c)
+		added, removed := tool.CountDiffLines(c.Diff)
 		dirs.Add(strings.TrimPrefix(c.Path, "/"), added, removed, c.Omitted == "" || c.Omitted == "binary")
 	}
 	dirs.Each(func(dir, counts string) {
@@ -396,7 +384,7 @@ func (s *Sheet) change(c tool.Change) string {
 	if isCommit(c) {
 		text = s.line(c.Path)
 	} else if c.Diff != "" {
-		more, less := countLines(c)
+		more, less := tool.CountDiffLines(c.Diff)
 		if c.Op == tool.Create && less == 0 {
 			size = append(size, visible.Count(more, "line"))
 		} else {
