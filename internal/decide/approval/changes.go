@@ -19,6 +19,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/files/changes"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -39,7 +40,7 @@ const (
 const maxListed = 200
 
 // maxShown is the largest file whose content is compared.
-const maxShown = tool.MaxCompared / 2
+const maxShown = filecontent.MaxCompared / 2
 
 // A ChangeSet holds the changes of a command, or of a session, sorted into those to apply
 // and those to skip.
@@ -299,7 +300,7 @@ func (l *ChangeSet) isBlank(e entry) bool {
 		return false
 	}
 	defer f.Close()
-	blank, err := tool.IsBlankReader(f)
+	blank, err := filecontent.IsBlankReader(f)
 	return err == nil && blank
 }
 
@@ -505,7 +506,7 @@ func (l *ChangeSet) describeContent(e entry, b *budget) (c tool.Change, r review
 		}
 	}
 	if why != "" {
-		c.About, c.Becomes, c.Omitted = tool.FormatSize(e.Size)+e.unusualMode(), overlay.Digest(l.t.Open(e.Change)), why
+		c.About, c.Becomes, c.Omitted = visible.Amount(e.Size)+e.unusualMode(), overlay.Digest(l.t.Open(e.Change)), why
 		if e.OldKind == overlay.File && e.OldMode != e.Mode {
 			c.About += fmt.Sprintf(", permission bits %04o → %04o", e.OldMode, e.Mode)
 		}

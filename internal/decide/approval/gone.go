@@ -11,6 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/files/changes"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -72,7 +73,7 @@ func (g *goneDirectories) addTree(e entry, c *tool.Change, r *review.FileChange,
 		c.Base = hex.EncodeToString(sum.Sum(nil))
 	}
 	m, moved := g.Moved[e.name]
-	added, _ := tool.CountDiffLines(c.Diff) // of a file in its place
+	added, _ := filecontent.CountDiffLines(c.Diff) // of a file in its place
 	c.Counts = &tool.Counts{Files: r.Files, Added: added, Removed: lines, Unread: unread}
 	if r.Files == 0 && !moved {
 		c.Counts.Files = 1
@@ -120,8 +121,8 @@ func (g *goneDirectories) count(e entry, c *tool.Change) {
 		return
 	}
 	g.bytes -= int64(len(old) + len(new))
-	if c.Counts.Unread = 0; tool.IsText(old) && tool.IsText(new) {
-		c.Counts.Added, c.Counts.Removed = tool.CountDiffLines(tool.UnifiedDiff("a", "b", tool.DecodeText(old, false), tool.DecodeText(new, false)))
+	if c.Counts.Unread = 0; filecontent.IsText(old) && filecontent.IsText(new) {
+		c.Counts.Added, c.Counts.Removed = filecontent.CountDiffLines(filecontent.Diff("a", "b", filecontent.Decode(old, false), filecontent.Decode(new, false)))
 	}
 }
 
@@ -154,7 +155,7 @@ func (g *goneDirectories) compare(e entry, c *tool.Change, r *review.FileChange)
 		c.About = join(c.About, "only moved from "+sandbox.Shown(from))
 		return
 	}
-	added, removed := tool.CountDiffLines(tool.UnifiedDiff(from, e.name, tool.DecodeText(old, false), tool.DecodeText(r.New, false)))
+	added, removed := filecontent.CountDiffLines(filecontent.Diff(from, e.name, filecontent.Decode(old, false), filecontent.Decode(r.New, false)))
 	c.Counts.Added, c.Counts.Removed = added, removed
 	c.About = join(c.About, "moved from "+sandbox.Shown(from)+" and edited, "+visible.LineCounts(added, removed))
 }

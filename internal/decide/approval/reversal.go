@@ -9,7 +9,9 @@ import (
 
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/files/overlay"
+	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -113,34 +115,34 @@ func (r *ReversalList) bind(c *tool.Change, back Reversal) {
 func (r *ReversalList) content(c *tool.Change, now, then overlay.State) (about string) {
 	old, oldErr := readFile(now, min(maxShown, int64(r.budget.bytes)))
 	new, newErr := readFile(then, min(maxShown, int64(r.budget.bytes)))
-	about = tool.FormatSize(now.Size) + " → " + tool.FormatSize(then.Size)
+	about = visible.Amount(now.Size) + " → " + visible.Amount(then.Size)
 	switch {
 	case now.Kind != overlay.File:
-		about = tool.FormatSize(then.Size)
+		about = visible.Amount(then.Size)
 	case then.Kind != overlay.File:
-		about = tool.FormatSize(now.Size)
+		about = visible.Amount(now.Size)
 	}
 	if err := errors.Join(oldErr, newErr); err != nil {
 		c.Omitted = "too large to show, or unreadable"
 		return about
 	}
 	if now.Kind == overlay.File {
-		c.Base = tool.HashContent(old)
+		c.Base = filecontent.Hash(old)
 	}
 	if then.Kind == overlay.File {
-		c.Becomes = tool.HashContent(new)
+		c.Becomes = filecontent.Hash(new)
 	}
 	switch {
-	case !tool.IsText(old) || !tool.IsText(new):
+	case !filecontent.IsText(old) || !filecontent.IsText(new):
 		c.Omitted = "binary"
 		return about + ", binary"
 	case now.Kind == overlay.File && then.Kind == overlay.File:
 		changed := tool.DescribeChange(c.Path, sandbox.Version{}.With(old), old, new)
 		c.Diff, c.Omitted, about = changed.Diff, changed.Omitted, changed.About
 	case now.Kind == overlay.File:
-		c.Diff = tool.UnifiedDiff(c.Path, "", tool.DecodeText(old, false), "")
+		c.Diff = filecontent.Diff(c.Path, "", filecontent.Decode(old, false), "")
 	default:
-		c.Diff = tool.UnifiedDiff("", c.Path, "", tool.DecodeText(new, false))
+		c.Diff = filecontent.Diff("", c.Path, "", filecontent.Decode(new, false))
 	}
 	if !r.budget.addBytes(len(c.Diff)) {
 		c.Diff, c.Omitted = "", "there is too much to show"
@@ -184,7 +186,7 @@ func describeKind(s overlay.State) string {
 	case overlay.Special:
 		return "a pipe, socket or device"
 	case overlay.File:
-		return tool.FormatSize(s.Size)
+		return visible.Amount(s.Size)
 	}
 	return ""
 }

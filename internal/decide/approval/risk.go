@@ -5,6 +5,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/files/overlay"
 )
 
@@ -30,14 +31,14 @@ func sortByRisk(list []tool.Change, flags []review.Flag) (warnings []string) {
 // of files, and diff is their difference. unread is true if they were not read.
 func ReviewChange(name string, c overlay.PathChange, old, new []byte, diff string, unread bool) review.FileChange {
 	r := review.FileChange{Path: name, Operation: "update", OldMode: GitMode(c.OldKind, c.OldMode), Mode: GitMode(c.Kind, c.Mode), Old: old, New: new,
-		OldSize: int64(len(old)), Size: c.Size, Cut: unread, Binary: !tool.IsText(old) || !tool.IsText(new), Diff: diff}
+		OldSize: int64(len(old)), Size: c.Size, Cut: unread, Binary: !filecontent.IsText(old) || !filecontent.IsText(new), Diff: diff}
 	switch {
 	case c.Op == overlay.Delete:
 		r.Operation, r.Mode = "delete", GitMode(overlay.Nothing, 0)
 	case c.OldKind == overlay.Nothing:
 		r.Operation = "create"
 	}
-	r.Emptied = c.Op == overlay.Modify && c.OldKind == overlay.File && (c.Kind != overlay.File || c.Size == 0 || !unread && len(old) > 0 && tool.IsBlank(new))
+	r.Emptied = c.Op == overlay.Modify && c.OldKind == overlay.File && (c.Kind != overlay.File || c.Size == 0 || !unread && len(old) > 0 && filecontent.IsBlank(new))
 	if c.Kind == overlay.Symlink {
 		r.New, r.Cut = []byte(c.LinkTarget), false
 	}
@@ -48,7 +49,7 @@ func ReviewChange(name string, c overlay.PathChange, old, new []byte, diff strin
 // contents. The content does not change, so that nothing else of it matters.
 func ScriptLine(content []byte) []byte {
 	line, _, _ := bytes.Cut(content, []byte("\n"))
-	if !bytes.HasPrefix(line, []byte("#!")) || !tool.IsText(line) {
+	if !bytes.HasPrefix(line, []byte("#!")) || !filecontent.IsText(line) {
 		return nil
 	}
 	return line

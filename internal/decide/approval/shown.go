@@ -9,6 +9,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/decide/display"
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/people/visible"
 )
 
@@ -88,7 +89,7 @@ func (s *Requests) FindShown(hash string) (shown Shown, err error) {
 	}
 	body, err := blobs.Get(hash, maxShownEach)
 	if err == nil {
-		err = errors.Join(tool.CheckJSON(body), json.Unmarshal(body, &shown))
+		err = errors.Join(filecontent.CheckJSON(body), json.Unmarshal(body, &shown))
 	}
 	return shown, err
 }

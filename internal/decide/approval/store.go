@@ -12,6 +12,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/state"
 	"github.com/golem-forge/golem/sandbox"
@@ -117,7 +118,7 @@ func parse(data []byte) (k contents, err error) {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return k, nil
 	}
-	if err := errors.Join(tool.CheckJSON(data), json.Unmarshal(data, &k)); err != nil {
+	if err := errors.Join(filecontent.CheckJSON(data), json.Unmarshal(data, &k)); err != nil {
 		return contents{}, fmt.Errorf("%s is damaged: %w; move it away to start again", document, err)
 	}
 	return k, nil
@@ -313,7 +314,7 @@ func (s *Requests) readAnswer(id string) (*StoredAnswer, error) {
 		return nil, err
 	}
 	g := &StoredAnswer{}
-	if err := errors.Join(tool.CheckJSON(value), json.Unmarshal(value, g)); err != nil {
+	if err := errors.Join(filecontent.CheckJSON(value), json.Unmarshal(value, g)); err != nil {
 		return nil, fmt.Errorf("the answer to %s is damaged: %w", id, err)
 	}
 	return g, nil
@@ -475,7 +476,7 @@ func (s *Requests) Request(w PendingRequest) (tool.Request, error) {
 	var r storedRequest
 	body, err := s.blobs.Get(w.Blob, maxRequest)
 	if err == nil {
-		err = errors.Join(tool.CheckJSON(body), json.Unmarshal(body, &r))
+		err = errors.Join(filecontent.CheckJSON(body), json.Unmarshal(body, &r))
 	}
 	r.UnseenOff, r.SessionID = s.UnseenOff, w.Session
 	return r.Request, err

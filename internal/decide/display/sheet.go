@@ -13,6 +13,7 @@ import (
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/people/visible"
 )
 
@@ -235,7 +236,7 @@ func (s *Sheet) wish(r tool.Request) string {
 		one := c.Counts
 		if one == nil {
 			one = &tool.Counts{Files: 1}
-			one.Added, one.Removed = tool.CountDiffLines(c.Diff)
+			one.Added, one.Removed = filecontent.CountDiffLines(c.Diff)
 		}
 		count++
 		total = tool.Counts{Files: total.Files + one.Files, Added: total.Added + one.Added, Removed: total.Removed + one.Removed, Unread: total.Unread + one.Unread}
@@ -295,7 +296,7 @@ func (s *Sheet) directories(r tool.Request) {
 		if isNewDirectory(c) {
 			continue
 		}
-		added, removed := tool.CountDiffLines(c.Diff)
+		added, removed := filecontent.CountDiffLines(c.Diff)
 		dirs.Add(strings.TrimPrefix(c.Path, "/"), added, removed, c.Omitted == "" || c.Omitted == "binary")
 	}
 	dirs.Each(func(dir, counts string) {
@@ -384,7 +385,7 @@ func (s *Sheet) change(c tool.Change) string {
 	if isCommit(c) {
 		text = s.line(c.Path)
 	} else if c.Diff != "" {
-		more, less := tool.CountDiffLines(c.Diff)
+		more, less := filecontent.CountDiffLines(c.Diff)
 		if c.Op == tool.Create && less == 0 {
 			size = append(size, visible.Count(more, "line"))
 		} else {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -47,7 +48,7 @@ func (t Tool) decode(raw []byte, into any) (map[string]any, error) {
 	if len(raw) > maxArgs {
 		return nil, t.argsError("%d bytes of arguments; at most %d are allowed", len(raw), maxArgs)
 	}
-	if err := CheckJSON(raw); err != nil {
+	if err := filecontent.CheckJSON(raw); err != nil {
 		return nil, t.argsError("the arguments: %v", err)
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -96,7 +97,7 @@ func (in *invocation) addChanges(r Result, plan callPlan, changes []Change) Resu
 			c.Diff = ""
 		}
 		if r.Brief {
-			c.added, c.removed = CountDiffLines(c.Diff)
+			c.added, c.removed = filecontent.CountDiffLines(c.Diff)
 		}
 		c.Diff, c.Tree = shorten(c.Diff, maxDiff), nil // the approver has seen all of it
 		r.Changes = append(r.Changes, c)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 )
 
 // The keys of the items that a request has at most once.
@@ -146,7 +147,7 @@ func (c Change) describeContent() string {
 		if c.Part != "" {
 			shown = append(shown, c.Part)
 		}
-		added, removed := CountDiffLines(c.Diff)
+		added, removed := filecontent.CountDiffLines(c.Diff)
 		shown = append(shown, fmt.Sprintf("+%d -%d", added, removed))
 	}
 	if c.Becomes != "" {

@@ -1,7 +1,6 @@
 package tool
 
 import (
-	"bytes"
 	"context"
 	"slices"
 )
@@ -15,25 +14,6 @@ type Media struct {
 	Type string // the MIME type
 	Path string // the file with this content, "" for none
 	Data []byte
-}
-
-// MediaType returns the MIME type of content that models can read, "" for other content.
-func MediaType(start []byte) string {
-	for _, k := range []struct{ magic, kind string }{
-		{"%PDF-", "application/pdf"},
-		{"\x89PNG\r\n\x1a\n", "image/png"},
-		{"\xff\xd8\xff", "image/jpeg"},
-		{"GIF87a", "image/gif"},
-		{"GIF89a", "image/gif"},
-	} {
-		if bytes.HasPrefix(start, []byte(k.magic)) {
-			return k.kind
-		}
-	}
-	if len(start) >= 12 && string(start[:4]) == "RIFF" && string(start[8:12]) == "WEBP" {
-		return "image/webp"
-	}
-	return ""
 }
 
 type mediaKey struct{}

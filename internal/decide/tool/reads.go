@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -24,7 +25,7 @@ const (
 // DescribeRead describes a file that a call reads, or attaches to a call of another worker.
 // The version binds an approval to the content.
 func (g Gate) DescribeRead(op Op, name string, content []byte) Change {
-	c := Change{Path: name, Op: op, About: FormatSize(int64(len(content))), Becomes: HashContent(content)}
+	c := Change{Path: name, Op: op, About: visible.Amount(int64(len(content))), Becomes: filecontent.Hash(content)}
 	if g.ShowReads {
 		shown := DescribeChange(name, sandbox.Version{}, nil, content)
 		c.Diff, c.Omitted = shown.Diff, shown.Omitted
@@ -39,7 +40,7 @@ func (g Gate) describeFile(files *sandbox.Sandbox, name string, info sandbox.Inf
 			return g.DescribeRead(Read, name, data)
 		}
 	}
-	c := Change{Path: name, Op: Read, About: FormatSize(info.Size()), Becomes: info.Version().String()}
+	c := Change{Path: name, Op: Read, About: visible.Amount(info.Size()), Becomes: info.Version().String()}
 	if g.ShowReads {
 		c.Omitted = "too large to show, or unreadable"
 	}
@@ -179,7 +180,7 @@ func describeTree(ctx context.Context, files *sandbox.Sandbox, dir string, level
 	}
 	about := visible.Count(len(tree.Found), "name")
 	if levels == 0 {
-		about = visible.Count(count, "file") + ", " + FormatSize(bytes)
+		about = visible.Count(count, "file") + ", " + visible.Amount(bytes)
 	}
 	return Change{Path: dir, Op: Read, Directory: true, About: about, Becomes: hex.EncodeToString(sum.Sum(nil)[:16])}, nil
 }

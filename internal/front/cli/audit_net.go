@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/audit"
@@ -78,7 +77,7 @@ func (f *programFlags) printConnections(cmd *cobra.Command, filter *filterFlags)
 			note = strings.TrimSuffix(c.Client+": "+note, ": ")
 		}
 		row := []string{c.Time.Local().Format(time.DateTime), cmp.Or(c.Session, "-"), visible.Text(hostAndPort(c.Host, c.Port)), decisionWord(c.Decision),
-			tool.FormatSize(c.Sent), tool.FormatSize(c.Received), fmt.Sprintf("%.1f", c.Seconds), visible.Text(note)}
+			visible.Amount(c.Sent), visible.Amount(c.Received), fmt.Sprintf("%.1f", c.Seconds), visible.Text(note)}
 		if filter.all {
 			row = append([]string{visible.Name(c.Program)}, row...)
 		}

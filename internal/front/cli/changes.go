@@ -7,7 +7,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/people/inbox"
@@ -130,7 +129,7 @@ func (d sessionDocument) String() string {
 	if d.Copy {
 		what = "on a copy, "
 	}
-	return fmt.Sprintf("session %s, %sbegun %s, keeps %s, %s", d.ID, what, d.Begun.Local().Format("2006-01-02 15:04"), visible.Count(d.Files, "file"), tool.FormatSize(d.Bytes))
+	return fmt.Sprintf("session %s, %sbegun %s, keeps %s, %s", d.ID, what, d.Begun.Local().Format("2006-01-02 15:04"), visible.Count(d.Files, "file"), visible.Amount(d.Bytes))
 }
 
 func printChanges(w io.Writer, about sessionDocument, list []session.FileChange, diff bool) {
@@ -230,15 +229,15 @@ func what(c session.FileChange) string {
 	case c.Kind == overlay.Symlink:
 		return "a symlink to " + sandbox.Shown(c.LinkTarget)
 	case c.Kind == overlay.Dir:
-		return visible.Count(c.Files, "file") + ", " + tool.FormatSize(c.Size)
+		return visible.Count(c.Files, "file") + ", " + visible.Amount(c.Size)
 	case c.OldKind == overlay.Dir && c.MovedTo != "" && c.Files == 0:
 		return "moved to " + sandbox.Shown(c.MovedTo)
 	case c.OldKind == overlay.Dir && c.Op == overlay.Delete:
 		return "a directory with " + lost(c)
 	case c.Binary:
-		return tool.FormatSize(c.Size) + ", binary"
+		return visible.Amount(c.Size) + ", binary"
 	case c.Added == 0 && c.Removed == 0 && c.Op != overlay.Delete:
-		return tool.FormatSize(c.Size)
+		return visible.Amount(c.Size)
 	case c.Removed == 0:
 		return fmt.Sprintf("(+%d)", c.Added)
 	case c.Added == 0:

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/jail"
@@ -20,7 +22,6 @@ import (
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/project"
 	"github.com/golem-forge/golem/sandbox"
-	"github.com/spf13/cobra"
 )
 
 // A finding is one promise, and whether golem keeps it on this machine.
@@ -206,7 +207,7 @@ func examineUse(p *program.Program) []finding {
 		return nil
 	}
 	u := p.Storage.Measure()
-	f := finding{Name: "state size", Holds: "yes", Why: fmt.Sprintf("%s of at most %s, for all directories", tool.FormatSize(u.Bytes), tool.FormatSize(u.Limit))}
+	f := finding{Name: "state size", Holds: "yes", Why: fmt.Sprintf("%s of at most %s, for all directories", visible.Amount(u.Bytes), visible.Amount(u.Limit))}
 	switch {
 	case u.Bytes > u.Limit:
 		f.Holds, f.Why = "no", f.Why+": no session can start"

@@ -15,7 +15,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/run"
@@ -68,7 +67,7 @@ func (f *runFlags) given(cmd *cobra.Command, p *program.Program, words []string)
 		}
 	}
 	if len(in.Text) > maxInput {
-		return in, usagef("the input has more than %s; attach it as a file: --attach FILE", tool.FormatSize(maxInput))
+		return in, usagef("the input has more than %s; attach it as a file: --attach FILE", visible.Amount(maxInput))
 	}
 	if !utf8.ValidString(in.Text) {
 		return in, usageError("the input is not UTF-8 text; attach it as a file: --attach FILE")

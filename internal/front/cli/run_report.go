@@ -479,7 +479,7 @@ func (r *report) balanced() {
 	if b.Read > 0 {
 		share = fmt.Sprintf(" (%d %%)", (100*b.Staged+b.Read/2)/b.Read)
 	}
-	fmt.Fprintf(r.errs, "      read %s, staged %s%s; not cleared yet: run golem review\n", tool.FormatSize(b.Read), tool.FormatSize(b.Staged), share)
+	fmt.Fprintf(r.errs, "      read %s, staged %s%s; not cleared yet: run golem review\n", visible.Amount(b.Read), visible.Amount(b.Staged), share)
 }
 
 // costs describes the tokens and the price of a run.

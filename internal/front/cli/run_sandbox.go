@@ -11,7 +11,6 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/decide/trust"
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/jail"
@@ -69,7 +68,7 @@ func (f *runFlags) readSandbox() error {
 	if hasSize {
 		n, err := strictyaml.Node{Kind: strictyaml.Scalar, Text: size}.Bytes()
 		if err != nil || n < minMemory {
-			return usagef("--sandbox %s: %s, at least %s", sandbox.Shown(f.sandbox), sandboxUsage, tool.FormatSize(minMemory))
+			return usagef("--sandbox %s: %s, at least %s", sandbox.Shown(f.sandbox), sandboxUsage, visible.Amount(minMemory))
 		}
 		f.apart.size = n
 	}

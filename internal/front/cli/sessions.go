@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/spf13/cobra"
+
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/storage"
 	"github.com/golem-forge/golem/internal/work/model"
 	"github.com/golem-forge/golem/internal/work/run"
-	"github.com/spf13/cobra"
 )
 
 func newSessions() *cobra.Command {
@@ -106,7 +106,7 @@ func (w *workSession) listRow(d sessionDocument) []string {
 	if d.Running != nil {
 		state += ": " + describeHolder(*d.Running)
 	}
-	return []string{d.ID, what, age(d.Used), state, visible.Count(d.Files, "file"), tool.FormatSize(d.Bytes), on}
+	return []string{d.ID, what, age(d.Used), state, visible.Count(d.Files, "file"), visible.Amount(d.Bytes), on}
 }
 
 func minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
@@ -188,7 +188,7 @@ func (w *workSession) showHeader(out io.Writer, about sessionDocument) {
 		{"started", minute(about.Begun)},
 		{"last used", minute(about.Used) + ", " + age(about.Used)},
 		{"directories", cmp.Or(strings.Join(dirs, ", "), "none that is still mounted")},
-		{"keeps", fmt.Sprintf("%s, %s", visible.Count(about.Files, "file"), tool.FormatSize(about.Bytes))},
+		{"keeps", fmt.Sprintf("%s, %s", visible.Count(about.Files, "file"), visible.Amount(about.Bytes))},
 		{"state", about.State + nextFor(w.ID, about.State)},
 	}
 	printColumns(out, rows)

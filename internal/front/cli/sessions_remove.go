@@ -336,7 +336,7 @@ func (w *workSession) lost(before string) (changes []tool.Change, more []string)
 		switch {
 		case c.Diff != "":
 		case c.Binary || c.Unread:
-			one.About, one.Omitted = tool.FormatSize(c.Size), "binary or too large"
+			one.About, one.Omitted = visible.Amount(c.Size), "binary or too large"
 		default:
 			one.About = strings.Trim(what(c), "()")
 		}

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/people/visible"
 )
@@ -224,7 +223,7 @@ func (c *copying) tell(p overlay.Progress) error {
 		c.status = beginStatus(c.w, "copying")
 	}
 	c.far = p
-	c.status.advance(int64(p.Bytes), int64(p.TotalBytes), fmt.Sprintf("%d of %s, %s of %s", p.Files, visible.Count(p.TotalFiles, "file"), tool.FormatSize(p.Bytes), tool.FormatSize(p.TotalBytes)))
+	c.status.advance(int64(p.Bytes), int64(p.TotalBytes), fmt.Sprintf("%d of %s, %s of %s", p.Files, visible.Count(p.TotalFiles, "file"), visible.Amount(p.Bytes), visible.Amount(p.TotalBytes)))
 	return context.Cause(c.ctx)
 }
 
@@ -236,7 +235,7 @@ func (c *copying) end(whole bool) {
 	c.status.end()
 	c.status = nil
 	if took := time.Since(c.began); whole && !c.noted && took >= quiet {
-		fmt.Fprintf(c.w, "golem: copied %s, %s, in %.1f s\n", visible.Count(c.far.Files, "file"), tool.FormatSize(c.far.Bytes), took.Seconds())
+		fmt.Fprintf(c.w, "golem: copied %s, %s, in %.1f s\n", visible.Count(c.far.Files, "file"), visible.Amount(c.far.Bytes), took.Seconds())
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/hub"
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
@@ -77,7 +76,7 @@ var templates = sync.OnceValue(func() *template.Template {
 		"eventkind": eventWord,
 		"controls":  newControls,
 		"ending":    endingOf,
-		"size":      tool.FormatSize,
+		"size":      visible.Amount,
 		"percent":   func(load float64) string { return fmt.Sprintf("%.0f %%", 100*load) },
 		"pair":      func(values ...any) []any { return values },
 	}).ParseFS(assets, "assets/*.html"))

@@ -88,7 +88,7 @@ func (s *server) renderCommit(w http.ResponseWriter, r *http.Request, status int
 func newCommitView(l *git.CommitView, all bool) commitView {
 	subject, rest, _ := strings.Cut(strings.TrimSpace(l.Message), "\n")
 	v := commitView{Short: sandbox.Shown(l.CommitID[:min(12, len(l.CommitID))]), Subject: visible.Line(subject, maxNote), Target: sandbox.Shown(l.Target), Branch: sandbox.Shown(l.Branch), Session: sandbox.Shown(l.Session),
-		Created: l.CreatedAt, Scanned: l.DescribeScanners(), HasUnseen: l.HasUnseen(), Bytes: tool.FormatSize(l.Bytes)}
+		Created: l.CreatedAt, Scanned: l.DescribeScanners(), HasUnseen: l.HasUnseen(), Bytes: visible.Amount(l.Bytes)}
 	for line := range strings.SplitSeq(rest, "\n") {
 		if line = strings.TrimSpace(line); line != "" {
 			v.Message = append(v.Message, visible.Line(line, maxNote))
@@ -96,7 +96,7 @@ func newCommitView(l *git.CommitView, all bool) commitView {
 	}
 	v.Workers = strings.Join(visible.Each(l.Workers, sandbox.Shown), " › ")
 	if l.Intake > 0 {
-		v.Intake, v.Ratio = tool.FormatSize(l.Intake), int((100*l.Bytes+l.Intake/2)/l.Intake)
+		v.Intake, v.Ratio = visible.Amount(l.Intake), int((100*l.Bytes+l.Intake/2)/l.Intake)
 	}
 	for i, name := range l.Held() {
 		v.Held = append(v.Held, heldView{Index: i, Name: visible.Name(name)})

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
 )
@@ -184,11 +183,11 @@ func drawTokens(f inbox.Figures) bars {
 func drawHosts(f inbox.Figures) bars {
 	b := bars{ID: "hosts", Title: "Bytes by host", About: "Of commands in the jail and of golem's own tools.", Kinds: []string{"out", "in"}, Heads: []string{"Host", "Connections", "Refused", "Sent", "Received"}}
 	for _, h := range f.Hosts {
-		text := tool.FormatSize(h.Sent) + " out, " + tool.FormatSize(h.Received) + " in"
+		text := visible.Amount(h.Sent) + " out, " + visible.Amount(h.Received) + " in"
 		if h.Refused == h.Connections {
 			text = "refused"
 		}
-		b.Bars = append(b.Bars, bar{Name: h.Host, Text: text, Cells: []string{h.Host, visible.Number(h.Connections), visible.Number(h.Refused), tool.FormatSize(h.Sent), tool.FormatSize(h.Received)}, values: []float64{float64(h.Sent), float64(h.Received)}})
+		b.Bars = append(b.Bars, bar{Name: h.Host, Text: text, Cells: []string{h.Host, visible.Number(h.Connections), visible.Number(h.Refused), visible.Amount(h.Sent), visible.Amount(h.Received)}, values: []float64{float64(h.Sent), float64(h.Received)}})
 	}
 	return b.draw()
 }

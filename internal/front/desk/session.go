@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/clearance/review"
-	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
@@ -347,7 +346,7 @@ func newChangeView(c session.FileChange, index int) changeView {
 	case c.Kind == overlay.Dir:
 		about = append(about, "directory")
 	case c.Binary, c.Unread:
-		about = append(about, "not shown, "+tool.FormatSize(c.Size))
+		about = append(about, "not shown, "+visible.Amount(c.Size))
 	case c.Added+c.Removed > 0:
 		about = append(about, visible.LineCounts(c.Added, c.Removed))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	foreign "github.com/golem-forge/golem/internal/work/toolset/foreign"
 )
 
@@ -28,7 +29,7 @@ type direct struct {
 func parseDirect(data []byte) (d direct, ok bool) {
 	data = bytes.Trim(data, blanks)
 	levels, values := foreign.Shape(data)
-	if len(data) == 0 || data[0] != '{' || levels > foreign.MaxLevels || values > foreign.MaxValues || !json.Valid(data) || tool.CheckJSON(data) != nil {
+	if len(data) == 0 || data[0] != '{' || levels > foreign.MaxLevels || values > foreign.MaxValues || !json.Valid(data) || filecontent.CheckJSON(data) != nil {
 		return d, false
 	}
 	var version, method, params []byte

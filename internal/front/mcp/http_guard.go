@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/work/program"
 	foreign "github.com/golem-forge/golem/internal/work/toolset/foreign"
 )
@@ -160,7 +160,7 @@ func readBody(w http.ResponseWriter, r *http.Request) (status int, why string) {
 		case err != nil:
 			return http.StatusBadRequest, "this is no message of JSON-RPC 2.0; send one a request"
 		}
-		if bad := tool.CheckJSON(body); bad != nil { // decode passes on a bad answer, for the call that waits for it
+		if bad := filecontent.CheckJSON(body); bad != nil { // decode passes on a bad answer, for the call that waits for it
 			return http.StatusBadRequest, "the message: " + bad.Error()
 		}
 	}

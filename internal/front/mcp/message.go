@@ -17,7 +17,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
-	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/people/visible"
 	foreign "github.com/golem-forge/golem/internal/work/toolset/foreign"
 )
@@ -96,7 +96,7 @@ func decode(data []byte) (jsonrpc.Message, error) {
 		return nil, err
 	}
 	if m["method"] == nil {
-		if bad := tool.CheckJSON(data); bad != nil { // the call that waits for this response gets the error
+		if bad := filecontent.CheckJSON(data); bad != nil { // the call that waits for this response gets the error
 			id, err := idOf(m["id"])
 			return &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the message: " + bad.Error()}}, err
 		}
@@ -122,7 +122,7 @@ func decode(data []byte) (jsonrpc.Message, error) {
 	case method == "initialize" && len(m["params"]) > maxHello:
 		err = errHello
 	default:
-		if bad := tool.CheckJSON(data); bad != nil {
+		if bad := filecontent.CheckJSON(data); bad != nil {
 			err = refusal("the message: " + bad.Error())
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
@@ -30,7 +31,7 @@ func newCommitReview(p *program.Program, l *git.CommitView, path func(*program.P
 		case tool.Delete:
 			one.Op, one.Kind = overlay.Delete, overlay.Nothing
 		}
-		one.Added, one.Removed = tool.CountDiffLines(c.Diff)
+		one.Added, one.Removed = filecontent.CountDiffLines(c.Diff)
 		one.Binary = c.Omitted == "binary"
 		f := &file{File: &choice.File{FileChange: one}, path: path(p, c.Path), loaded: true, staged: &c}
 		for _, flag := range l.Flags {
@@ -61,7 +62,7 @@ func (c *commit) made() string {
 		text = "staged by " + strings.Join(who, " > ") + ", " + c.look.CreatedAt.Local().Format("2006-01-02 15:04")
 	}
 	if c.look.Intake > 0 {
-		text += fmt.Sprintf("; they had read %s and staged %s", tool.FormatSize(c.look.Intake), tool.FormatSize(c.look.Bytes))
+		text += fmt.Sprintf("; they had read %s and staged %s", visible.Amount(c.look.Intake), visible.Amount(c.look.Bytes))
 	}
 	return text
 }

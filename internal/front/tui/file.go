@@ -159,11 +159,11 @@ func (f *file) notes(i int) (rows []visible.Row) {
 	case f.Op == overlay.Delete && f.OldKind == overlay.Dir:
 		rows = append(rows, visible.Row{Mark: visible.Detail, Text: "a directory with its contents"})
 	case f.Binary:
-		rows = append(rows, visible.Row{Mark: visible.Hidden, Text: "binary, " + tool.FormatSize(f.Size) + "; golem cannot show it"})
+		rows = append(rows, visible.Row{Mark: visible.Hidden, Text: "binary, " + visible.Amount(f.Size) + "; golem cannot show it"})
 	case f.Op == overlay.Create && f.Own != nil && len(f.Own) == 0:
 		rows = append(rows, visible.Row{Mark: visible.Detail, Text: "an empty file"})
 	case f.Real == nil && f.Own == nil && f.Kind == overlay.File:
-		rows = append(rows, visible.Row{Mark: visible.Hidden, Text: "too large to compare, " + tool.FormatSize(f.Size)})
+		rows = append(rows, visible.Row{Mark: visible.Hidden, Text: "too large to compare, " + visible.Amount(f.Size)})
 	}
 	if f.UnusualMode {
 		warn("permissions " + f.Mode)

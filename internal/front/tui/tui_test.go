@@ -18,6 +18,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/files/changes"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/hub"
 	"github.com/golem-forge/golem/internal/people/inbox"
@@ -62,7 +63,7 @@ func (s *stage) show(files ...[3]string) {
 			c.Op, c.OldKind = overlay.Create, overlay.Nothing
 		}
 		s.real[f[0]], s.own[f[0]] = f[1], f[2]
-		c.Added, c.Removed = tool.CountDiffLines(tool.UnifiedDiff("a", "b", f[1], f[2]))
+		c.Added, c.Removed = filecontent.CountDiffLines(filecontent.Diff("a", "b", f[1], f[2]))
 		r.Files = append(r.Files, c)
 	}
 	one := inbox.ProgramSession{Session: &session.Session{ID: "abc", Command: "sh"}}

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/decide/policy"
-	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/audit"
 	"github.com/golem-forge/golem/internal/work/model"
@@ -192,7 +191,7 @@ func entryEvents(e run.Entry, tools map[string]string) (list []Event) {
 					tools[e.In+" "+p.Call.ID] = p.Call.Tool
 					add(EventCall, "calls "+p.Call.Tool, argumentText(p.Call.Args))
 				case p.File != nil:
-					add(EventInput, fmt.Sprintf("with the file %s, %s, %s", sandbox.Shown(p.File.Name), sandbox.Shown(p.File.Type), tool.FormatSize(int64(len(p.File.Data)))), "")
+					add(EventInput, fmt.Sprintf("with the file %s, %s, %s", sandbox.Shown(p.File.Name), sandbox.Shown(p.File.Type), visible.Amount(int64(len(p.File.Data)))), "")
 				case p.Text != "" && m.Role == model.User:
 					add(EventInput, "gets", p.Text)
 				case p.Text != "":
@@ -258,7 +257,7 @@ func connectionEvent(c audit.Connection) Event {
 	case c.Code != "":
 		e.Title += ", refused or failed (" + sandbox.Shown(c.Code) + ")"
 	case c.Ended:
-		e.Title += fmt.Sprintf(", %s sent, %s received, %s", tool.FormatSize(c.Sent), tool.FormatSize(c.Received), c.Took.Round(time.Millisecond))
+		e.Title += fmt.Sprintf(", %s sent, %s received, %s", visible.Amount(c.Sent), visible.Amount(c.Received), c.Took.Round(time.Millisecond))
 	default:
 		e.Title += ", open"
 	}

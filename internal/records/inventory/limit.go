@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/files/durable"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/state"
@@ -75,5 +74,5 @@ func (l Limit) Check(now time.Time) error {
 		from = visible.Text(u.From)
 	}
 	return fmt.Errorf("golem's state takes %s, and at most %s are allowed (state.max_bytes, %s); golem sessions lists what this directory keeps, and golem sessions rm ID removes a session; golem config edit --user changes the limit",
-		tool.FormatSize(u.Bytes), tool.FormatSize(u.Limit), from)
+		visible.Amount(u.Bytes), visible.Amount(u.Limit), from)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/files/patch"
 	"github.com/golem-forge/golem/internal/people/visible"
@@ -19,7 +20,7 @@ import (
 )
 
 // MaxRead is the size of the largest content that a front shows hunk by hunk.
-const MaxRead = tool.MaxCompared / 2
+const MaxRead = filecontent.MaxCompared / 2
 
 // A File is a changed file whose parts the user chooses.
 type File struct {
@@ -237,7 +238,7 @@ func (f *File) WholeDiff() string {
 	case f.Real == nil && f.Own == nil:
 		return ""
 	case f.Op == overlay.Delete:
-		return tool.UnifiedDiff(f.Path, "", tool.DecodeText(f.Real, false), "")
+		return filecontent.Diff(f.Path, "", filecontent.Decode(f.Real, false), "")
 	}
 	return f.describe(f.Own).Diff
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/golem-forge/golem/internal/clearance/git"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/decide/trust"
+	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/inventory"
 	"github.com/golem-forge/golem/internal/work/project"
 	"github.com/golem-forge/golem/internal/work/worker"
@@ -135,7 +136,7 @@ func (f Finder) read(file string) (Instruction, error) {
 		one.Problem = "golem cannot read it as a regular file"
 		return one, nil
 	case len(data) > maxInstruction:
-		one.Problem = "it is larger than " + tool.FormatSize(maxInstruction)
+		one.Problem = "it is larger than " + visible.Amount(maxInstruction)
 		return one, nil
 	case !utf8.Valid(data) || strings.IndexByte(string(data), 0) >= 0:
 		one.Problem = "it is no text"

@@ -15,6 +15,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/taint"
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/jail/network"
 	"github.com/golem-forge/golem/internal/records/audit"
 	"github.com/golem-forge/golem/internal/records/state"
@@ -209,7 +210,7 @@ func (r *Run) Do(ctx context.Context, in run.Input) (run.Outcome, error) {
 	for _, f := range in.Files {
 		name := cmp.Or(f.From, f.Name)
 		err := r.Gate.Journal.Write(audit.Record{Kind: audit.Outcome, Session: r.Gate.Session.ID, Origin: policy.User.String(), Workers: r.Entry.Gate.Workers, Tool: "attach",
-			Args:    map[string]any{"path": name, "bytes": len(f.Data), "version": tool.HashContent(f.Data)},
+			Args:    map[string]any{"path": name, "bytes": len(f.Data), "version": filecontent.Hash(f.Data)},
 			Effects: []string{policy.Effect{Verb: policy.Attach, Target: name}.String()}, Decision: policy.PreApproved.String(), By: "user"}, audit.Written)
 		if err != nil {
 			return run.Outcome{}, err

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
-	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 )
 
 // CheckSchema refuses a schema whose references form a loop over the same value, or leave
@@ -143,7 +143,7 @@ func matchSchema(text string, schema json.RawMessage) (json.RawMessage, error) {
 		text = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "```"))
 	}
 	var value any
-	if err := tool.CheckJSON([]byte(text)); err != nil {
+	if err := filecontent.CheckJSON([]byte(text)); err != nil {
 		return nil, err
 	}
 	if err := json.Unmarshal([]byte(text), &value); err != nil {

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/golem-forge/golem/internal/decide/approval"
-	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/files/changes"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/files/patch"
 	"github.com/golem-forge/golem/internal/work/toolset/settle"
@@ -48,7 +48,7 @@ type FileChange struct {
 const (
 	maxCounted      = 10_000
 	maxCountedBytes = 64 << 20
-	maxRead         = tool.MaxCompared / 2
+	maxRead         = filecontent.MaxCompared / 2
 )
 
 // A reading is how much golem still reads to count lines.
@@ -167,7 +167,7 @@ func changedOf(from *changes.Texts, c changes.Change, protected string, read, di
 	if real == nil && own == nil {
 		return d, t
 	}
-	if d.Binary = !tool.IsText(real) || !tool.IsText(own); d.Binary {
+	if d.Binary = !filecontent.IsText(real) || !filecontent.IsText(own); d.Binary {
 		return d, t
 	}
 	old, new := c.Name(), c.Name()
@@ -177,9 +177,9 @@ func changedOf(from *changes.Texts, c changes.Change, protected string, read, di
 	if own == nil {
 		new = ""
 	}
-	diff := tool.UnifiedDiff(old, new, tool.DecodeText(real, false), tool.DecodeText(own, false))
+	diff := filecontent.Diff(old, new, filecontent.Decode(real, false), filecontent.Decode(own, false))
 	t.diff = diff
-	d.Added, d.Removed = tool.CountDiffLines(diff)
+	d.Added, d.Removed = filecontent.CountDiffLines(diff)
 	if diffs {
 		d.Diff = diff
 	}

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/golem-forge/golem/internal/clearance/review"
-	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/files/changes"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -65,10 +65,10 @@ func (l *losses) compare(c changes.Change, f changes.OldFile, d *FileChange, t *
 		d.OldMode = fmt.Sprintf("%04o", f.Mode)
 	}
 	t.real, t.diff = real, ""
-	if d.Binary = !tool.IsText(real) || !tool.IsText(t.own); !d.Binary && !isSame {
-		t.diff = tool.UnifiedDiff(old, c.Name(), tool.DecodeText(real, false), tool.DecodeText(t.own, false))
+	if d.Binary = !filecontent.IsText(real) || !filecontent.IsText(t.own); !d.Binary && !isSame {
+		t.diff = filecontent.Diff(old, c.Name(), filecontent.Decode(real, false), filecontent.Decode(t.own, false))
 	}
-	if d.Added, d.Removed = tool.CountDiffLines(t.diff); diffs {
+	if d.Added, d.Removed = filecontent.CountDiffLines(t.diff); diffs {
 		d.Diff = t.diff
 	}
 	was := c.PathChange

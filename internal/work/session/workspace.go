@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/golem-forge/golem/internal/clearance"
-	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/jail"
@@ -166,7 +165,7 @@ func (w *Workspace) openCopies(over []changes.Directory, o Options) (err error) 
 	w.changes, left, err = changes.OpenCopies(sandbox.Host(w.Session.dir), over, how)
 	if cost != nil {
 		w.StartNotes = append(w.StartNotes, fmt.Sprintf("no overlay can be mounted here, so the session works on a copy of %s: %d files, %s, copied in %.1f s; golem doctor says why",
-			strings.Join(names, ", "), cost.Files, tool.FormatSize(cost.Bytes), w.store.Now().Sub(began).Seconds()))
+			strings.Join(names, ", "), cost.Files, visible.Amount(cost.Bytes), w.store.Now().Sub(began).Seconds()))
 	}
 	for i, l := range left {
 		if i == maxNamed {
@@ -188,7 +187,7 @@ func copyError(err error, what string) error {
 	}
 	var full *overlay.NoSpaceError
 	if errors.As(err, &full) {
-		return &sandbox.Error{Op: "copy", Code: sandbox.ErrLimit, Hint: "a copy needs " + tool.FormatSize(full.Needed) + ", and " + tool.FormatSize(full.Free) +
+		return &sandbox.Error{Op: "copy", Code: sandbox.ErrLimit, Hint: "a copy needs " + visible.Amount(full.Needed) + ", and " + visible.Amount(full.Free) +
 			" are free where the state directory is; nothing was copied; choose another state directory: --state DIR or GOLEM_STATE"}
 	}
 	return err

@@ -13,7 +13,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/model"
 )
@@ -201,7 +201,7 @@ func Args(raw json.RawMessage) string {
 	if raw[0] == '"' && json.Unmarshal(raw, &text) != nil {
 		return text + "\xff"
 	}
-	if tool.CheckJSON(raw) != nil {
+	if filecontent.CheckJSON(raw) != nil {
 		return text + "\xff"
 	}
 	return text

@@ -6,6 +6,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -38,7 +39,7 @@ func (s Set) copy() tool.Tool {
 			}
 			if h.size > MaxClipboard || !h.isText() {
 				return tool.Preparation{}, &sandbox.Error{Op: op, Path: at, Code: sandbox.ErrInvalid,
-					Hint: fmt.Sprintf("a clipboard takes text in UTF-8, %s at most; golem tool file_export takes everything", tool.FormatSize(MaxClipboard))}
+					Hint: fmt.Sprintf("a clipboard takes text in UTF-8, %s at most; golem tool file_export takes everything", visible.Amount(MaxClipboard))}
 			}
 			run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 				if err := h.checkUnchanged(ctx, op, files); err != nil {
@@ -48,10 +49,10 @@ func (s Set) copy() tool.Tool {
 				if err != nil {
 					return tool.Result{}, err
 				}
-				text := fmt.Sprintf("%s of %s are in the clipboard (%s)", tool.FormatSize(h.size), sandbox.Shown(at), how)
+				text := fmt.Sprintf("%s of %s are in the clipboard (%s)", visible.Amount(h.size), sandbox.Shown(at), how)
 				return tool.Result{Text: text, Data: map[string]any{"path": at, "bytes": h.size, "how": how}, Record: text}, nil
 			}
-			wish := "put " + tool.FormatSize(h.size) + " of " + sandbox.Shown(at) + " into the clipboard"
+			wish := "put " + visible.Amount(h.size) + " of " + sandbox.Shown(at) + " into the clipboard"
 			return newPreparation(op, wish, run, []heldFile{h}, nil, []tool.Change{h.toolChange(tool.Copy, "the clipboard")}, a.Override)
 		}
 		plan := tool.NewChangePlan(prepare, names.ReadEffects(at)...)

@@ -136,7 +136,7 @@ func (e *exporter) prepare(ctx context.Context) (tool.Preparation, error) {
 	for _, f := range e.list {
 		list = append(list, f.heldFile)
 	}
-	wish := fmt.Sprintf("export %s, %s, to %s", visible.Count(len(list), "file"), tool.FormatSize(e.bytes), e.dir.path)
+	wish := fmt.Sprintf("export %s, %s, to %s", visible.Count(len(list), "file"), visible.Amount(e.bytes), e.dir.path)
 	return newPreparation(e.op, wish, e.run, list, whole, changes, e.args.Override)
 }
 
@@ -194,7 +194,7 @@ func (e *exporter) addFile(ctx context.Context, named, name string) error {
 		return err
 	}
 	if e.bytes += h.size; e.bytes > maxBytes || len(e.list) == maxFiles {
-		return e.refuse(name, sandbox.ErrTooLarge, "golem exports at most %d files and %s at once; export less", maxFiles, tool.FormatSize(maxBytes))
+		return e.refuse(name, sandbox.ErrTooLarge, "golem exports at most %d files and %s at once; export less", maxFiles, visible.Amount(maxBytes))
 	}
 	f := exported{heldFile: h, to: to, change: h.toolChange(tool.Copy, "")}
 	if e.shown += len(f.change.Diff); e.shown > maxShown && f.change.Diff != "" {
@@ -240,7 +240,7 @@ func (e *exporter) run(ctx context.Context, files *sandbox.Sandbox) (tool.Result
 		}
 		return tool.Result{}, err
 	}
-	text := fmt.Sprintf("exported %s, %s, to %s", visible.Count(written, "file"), tool.FormatSize(data.Bytes), data.To)
+	text := fmt.Sprintf("exported %s, %s, to %s", visible.Count(written, "file"), visible.Amount(data.Bytes), data.To)
 	r := tool.Result{Text: text, Data: data, Record: text}
 	if len(e.left) > 0 {
 		r.Notes = append(r.Notes, strings.TrimPrefix(e.describeSkipped(), "; "))

@@ -89,7 +89,7 @@ func (s Set) send() tool.Tool {
 			for _, header := range to.Headers {
 				c.About += "; " + header.Name + ": " + header.Shown
 			}
-			wish := fmt.Sprintf("send %s of %s to %s (%s)", tool.FormatSize(h.size), sandbox.Shown(at), to.Name, to.URL)
+			wish := fmt.Sprintf("send %s of %s to %s (%s)", visible.Amount(h.size), sandbox.Shown(at), to.Name, to.URL)
 			return newPreparation(op, wish, run, []heldFile{h}, nil, []tool.Change{c}, a.Override)
 		}
 		plan := tool.NewChangePlan(prepare, names.ReadEffects(at)...)
@@ -148,7 +148,7 @@ func (s Set) body(ctx context.Context, op string, files *sandbox.Sandbox, name s
 	case h.size <= maxBody && sumOf(body) != h.sum:
 		return h, nil, changedError(op, name)
 	case h.size > maxBody:
-		return h, nil, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("golem sends at most %s; send less", tool.FormatSize(maxBody))}
+		return h, nil, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("golem sends at most %s; send less", visible.Amount(maxBody))}
 	case strings.HasSuffix(to.Type, "json") && !json.Valid(body):
 		return h, nil, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInvalid, Hint: "the endpoint takes " + to.Type + ", and this is not valid JSON; fix the file, or set the endpoint's type"}
 	}
@@ -189,7 +189,7 @@ func (s Set) post(ctx context.Context, op string, h heldFile, body []byte, to En
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
 	data := sent{Endpoint: to.Name, Status: answer.StatusCode, Type: visible.Line(to.hide(answer.Header.Get("Content-Type")), 100), Cut: err != nil || len(text) > maxAnswer}
 	data.Body = to.hide(strings.ToValidUTF8(string(text[:min(len(text), maxAnswer)]), "\ufffd"))
-	said := fmt.Sprintf("%s of %s were sent to %s, which answered %d %s", tool.FormatSize(h.size), sandbox.Shown(h.name), to.Name, data.Status, http.StatusText(data.Status))
+	said := fmt.Sprintf("%s of %s were sent to %s, which answered %d %s", visible.Amount(h.size), sandbox.Shown(h.name), to.Name, data.Status, http.StatusText(data.Status))
 	r := tool.Result{Text: said, Data: data, Record: said}
 	if data.Body != "" {
 		r.Text += ":\n" + visible.Text(data.Body)

@@ -14,6 +14,8 @@ import (
 	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
+	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/project"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -148,7 +150,7 @@ func (m *most) Write(p []byte) (int, error) {
 // reviewChange returns a file as a change for review.
 func (h heldFile) reviewChange() review.FileChange {
 	c := review.FileChange{Path: h.name, Operation: "create", OldMode: "000000", Mode: "100644", New: h.text, Size: h.size, Sum: h.sum,
-		Cut: h.text == nil, Binary: !tool.IsText(h.text)}
+		Cut: h.text == nil, Binary: !filecontent.IsText(h.text)}
 	if h.executable {
 		c.Mode = "100755"
 	}
@@ -156,18 +158,20 @@ func (h heldFile) reviewChange() review.FileChange {
 }
 
 // isText reports whether all of a file can be shown as text.
-func (h heldFile) isText() bool { return h.text != nil && tool.IsText(h.text) && utf8.Valid(h.text) }
+func (h heldFile) isText() bool {
+	return h.text != nil && filecontent.IsText(h.text) && utf8.Valid(h.text)
+}
 
 // toolChange returns a file as it is shown for the approval.
 func (h heldFile) toolChange(op tool.Op, to string) tool.Change {
-	c := tool.Change{Path: h.name, Op: op, To: to, Becomes: h.sum, About: tool.FormatSize(h.size)}
+	c := tool.Change{Path: h.name, Op: op, To: to, Becomes: h.sum, About: visible.Amount(h.size)}
 	switch {
 	case h.text == nil:
 		c.Omitted = "too large to show"
-	case !tool.IsText(h.text):
+	case !filecontent.IsText(h.text):
 		c.Omitted = "binary"
 	default:
-		c.Diff = tool.UnifiedDiff("", h.name, "", tool.DecodeText(h.text, false))
+		c.Diff = filecontent.Diff("", h.name, "", filecontent.Decode(h.text, false))
 	}
 	return c
 }

@@ -2,7 +2,8 @@ package file
 
 import (
 	"bytes"
-	"github.com/golem-forge/golem/internal/decide/tool"
+
+	"github.com/golem-forge/golem/internal/files/filecontent"
 )
 
 // sniffed is how many bytes at the start of a file decide whether it is text.
@@ -23,7 +24,7 @@ func binaryKind(content []byte) string {
 	if kind := kindOf(start); kind != "" {
 		return kind
 	}
-	if !tool.IsText(start) || isMostlyControl(start) {
+	if !filecontent.IsText(start) || isMostlyControl(start) {
 		return "not text"
 	}
 	return ""

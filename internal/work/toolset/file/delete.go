@@ -7,6 +7,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -60,8 +61,8 @@ func prepareDelete(ctx context.Context, files *sandbox.Sandbox, name string, rec
 	change := tool.Change{Path: name, Op: tool.Delete, Base: seen.version, About: seen.describe(), Tree: seen.names, Omitted: seen.describeOmitted()}
 	if !seen.mode.IsDir() {
 		gone.Files, gone.Dirs = 1, 0
-		if len(seen.content) <= maxMourned && tool.IsText(seen.content) {
-			change.Diff = tool.UnifiedDiff(name, "", tool.DecodeText(seen.content, false), "")
+		if len(seen.content) <= maxMourned && filecontent.IsText(seen.content) {
+			change.Diff = filecontent.Diff(name, "", filecontent.Decode(seen.content, false), "")
 		}
 	}
 	run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -101,7 +102,7 @@ func readForEdit(files *sandbox.Sandbox, op, name string) (base, error) {
 		return base{}, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf(
 			"%d bytes, at most %d MiB can be edited; read_file its parts and write_file them as several files, or ask the user", info.Size(), maxEdited>>20)}
 	}
-	if kind := binaryKind(data); kind != "" || !tool.IsText(data) {
+	if kind := binaryKind(data); kind != "" || !filecontent.IsText(data) {
 		return base{}, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInvalid, Hint: fmt.Sprintf(
 			"it is binary or UTF-16 (%s); only text in UTF-8 or Latin-1 can be edited; write_file can replace all of it, or ask the user to convert it", cmp.Or(kind, "not text"))}
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"github.com/golem-forge/golem/internal/decide/tool"
 	"os"
 	"slices"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -52,7 +52,7 @@ func TestEdit(t *testing.T) {
 		if got := s.get("proj/f"); r.Err != nil || got != row.want {
 			t.Errorf("%s: %q, want %q; %v", row.why, got, row.want, r.Err)
 		}
-		if e, ok := r.Data.(Edited); !ok || e != (Edited{"/f", 1, tool.HashContent([]byte(row.want))}) {
+		if e, ok := r.Data.(Edited); !ok || e != (Edited{"/f", 1, filecontent.Hash([]byte(row.want))}) {
 			t.Errorf("%s: %+v", row.why, r.Data)
 		}
 	}
@@ -76,7 +76,7 @@ func TestEditsInOrder(t *testing.T) {
 	s.want("proj/f", "www\n")
 	r = s.must("edit_file", args{"path": "/f", "edits": []args{{"old": "www", "new": "v"}, {"old": "v", "new": "www"}}})
 	if len(r.Changes) != 1 || r.Changes[0].Diff != "" || r.Changes[0].Becomes != r.Changes[0].Base ||
-		!strings.HasPrefix(r.Text, "nothing changed in /f") || r.Data != (Edited{"/f", 0, tool.HashContent([]byte("www\n"))}) {
+		!strings.HasPrefix(r.Text, "nothing changed in /f") || r.Data != (Edited{"/f", 0, filecontent.Hash([]byte("www\n"))}) {
 		t.Errorf("a change that changes nothing: %+v", r)
 	}
 	s.during = func() { s.put("proj/f", "www \n") }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -12,7 +13,7 @@ import (
 // any other file it returns why, the error of the read as text.
 func readMedia(files *sandbox.Sandbox, at string, accepted tool.Accepted, why error) (tool.Result, error) {
 	start, info, err := files.ReadRange(at, 0, sniffed)
-	kind := tool.MediaType(start)
+	kind := filecontent.MediaType(start)
 	if err != nil || kind == "" {
 		return tool.Result{}, why
 	}

@@ -343,7 +343,7 @@ func (s sight) describeOmitted() string {
 func (s sight) describe() string {
 	switch {
 	case s.mode.IsDir():
-		about := "a directory with " + visible.Count(s.files, "file") + ", " + visible.Count(s.dirs, "directory") + ", " + tool.FormatSize(s.size)
+		about := "a directory with " + visible.Count(s.files, "file") + ", " + visible.Count(s.dirs, "directory") + ", " + visible.Amount(s.size)
 		if s.unread > 0 {
 			about += fmt.Sprintf(", and %d more that cannot be shown", s.unread)
 		}
@@ -353,7 +353,7 @@ func (s sight) describe() string {
 	case !s.mode.IsRegular():
 		return "a special file"
 	}
-	return tool.FormatSize(s.size)
+	return visible.Amount(s.size)
 }
 
 // lstat describes a canonical name. It does not follow a symlink.

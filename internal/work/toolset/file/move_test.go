@@ -9,6 +9,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -17,7 +18,7 @@ func TestMove(t *testing.T) {
 	r := s.must("move_file", args{"from": "/a", "to": "/new/a"})
 	s.want("proj/new/a", "one")
 	s.want("proj/a", "(no such file or directory)")
-	if r.Data != (Moved{"/a", "/new/a"}) || r.Changes[0].Op != tool.Move || r.Changes[0].To != "/new/a" || r.Changes[0].Base != tool.HashContent([]byte("one")) {
+	if r.Data != (Moved{"/a", "/new/a"}) || r.Changes[0].Op != tool.Move || r.Changes[0].To != "/new/a" || r.Changes[0].Base != filecontent.Hash([]byte("one")) {
 		t.Errorf("%+v", r)
 	}
 	r = s.must("move_file", args{"from": "/d", "to": "/dir"})

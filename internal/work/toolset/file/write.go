@@ -10,6 +10,8 @@ import (
 
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
+	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -145,24 +147,24 @@ func (b base) prepareContent(files *sandbox.Sandbox, op, name string, content []
 	change := tool.DescribeChange(name, b.version, b.content, content)
 	if !b.whole {
 		change.Diff, change.Original = "", nil
-		change.About = fmt.Sprintf("%s, too large to compare, → %s", tool.FormatSize(b.size), tool.FormatSize(int64(len(content))))
+		change.About = fmt.Sprintf("%s, too large to compare, → %s", visible.Amount(b.size), visible.Amount(int64(len(content))))
 	}
 	change.Omitted = "" // without a diff, the arguments show the new content
 	if !b.version.IsZero() {
 		change.Mode = formatMode(b.mode.Perm()) // the file loses the other bits
 	}
-	if change.Empties = !b.version.IsZero() && b.size > 0 && tool.IsBlank(content) && !(b.whole && bytes.Equal(content, b.content)); change.Empties {
+	if change.Empties = !b.version.IsZero() && b.size > 0 && filecontent.IsBlank(content) && !(b.whole && bytes.Equal(content, b.content)); change.Empties {
 		change.About += "; it is left empty"
 	}
 	return tool.NewPreparation(func(_ context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 		if err := b.replace(files, op, name, content); err != nil {
 			return tool.Result{}, err
 		}
-		verb, version := "wrote", tool.HashContent(content)
+		verb, version := "wrote", filecontent.Hash(content)
 		if b.version.IsZero() {
 			verb = "created"
 		}
-		return tool.Result{Text: fmt.Sprintf("%s %s: %s, version %s", verb, sandbox.Shown(name), tool.FormatSize(int64(len(content))), version),
+		return tool.Result{Text: fmt.Sprintf("%s %s: %s, version %s", verb, sandbox.Shown(name), visible.Amount(int64(len(content))), version),
 			ForModel: ", version " + version, Data: told(len(content), version)}, nil
 	}, change).WithUndo(), nil
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -16,7 +17,7 @@ func TestWriteNew(t *testing.T) {
 	for _, name := range []string{"write_file", "sandbox_write_text"} {
 		r := s.must(name, args{"path": name + "/deep/é.md", "content": "é\n"})
 		s.want("proj/"+name+"/deep/é.md", "é\n")
-		got, want := r.Data.(Written), Written{"/" + name + "/deep/é.md", true, 3, tool.HashContent([]byte("é\n"))}
+		got, want := r.Data.(Written), Written{"/" + name + "/deep/é.md", true, 3, filecontent.Hash([]byte("é\n"))}
 		if got != want {
 			t.Errorf("%+v, want %+v", got, want)
 		}
@@ -43,7 +44,7 @@ func TestWriteOver(t *testing.T) {
 		t.Errorf("%+v %q", w, r.Text)
 	}
 	c := r.Changes[0]
-	if c.Op != tool.Update || c.Base != tool.HashContent([]byte("one\ntwo\n")) || c.Original == nil || *c.Original != "one\ntwo\n" {
+	if c.Op != tool.Update || c.Base != filecontent.Hash([]byte("one\ntwo\n")) || c.Original == nil || *c.Original != "one\ntwo\n" {
 		t.Errorf("%+v", c)
 	}
 	if want := "--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n one\n-two\n+TWO\n\\ No newline at end of file\n"; c.Diff != want {
@@ -86,13 +87,13 @@ func TestWriteIfVersion(t *testing.T) {
 			a["if_version"] = version
 			return a
 		}
-		s.fails(sandbox.ErrConflict, name, call("/a", tool.HashContent([]byte("older"))), "read it again")
+		s.fails(sandbox.ErrConflict, name, call("/a", filecontent.Hash([]byte("older"))), "read it again")
 		s.fails(sandbox.ErrInvalid, name, call("/a", "yesterday"), "read_file")
 		if name == "write_file" {
-			s.fails(sandbox.ErrConflict, name, call("/none", tool.HashContent([]byte("one\n"))), "no such file")
+			s.fails(sandbox.ErrConflict, name, call("/none", filecontent.Hash([]byte("one\n"))), "no such file")
 		}
 		s.want("proj/a", "one\n")
-		s.must(name, call("/a", tool.HashContent([]byte("one\n"))))
+		s.must(name, call("/a", filecontent.Hash([]byte("one\n"))))
 		s.want("proj/a", "two\n")
 		info, err := s.gate.Files.Stat("/a")
 		check(t, err)
@@ -154,7 +155,7 @@ func TestChangeWithoutDiff(t *testing.T) {
 			s.gate.Approver = refuser{s}
 			s.do("write_file", args{"path": path, "content": content})
 			c := s.asked[0].Changes[0]
-			if c.Diff != "" || c.Original != nil || c.Becomes != tool.HashContent([]byte(content)) || !strings.Contains(c.About, "3 bytes") || c.Base == "" {
+			if c.Diff != "" || c.Original != nil || c.Becomes != filecontent.Hash([]byte(content)) || !strings.Contains(c.About, "3 bytes") || c.Base == "" {
 				t.Errorf("%+v", c)
 			}
 			digests[s.asked[0].Digest] = true
@@ -177,10 +178,10 @@ func (r refuser) Approve(ctx context.Context, q tool.Request) tool.Answer {
 }
 
 func TestDiff(t *testing.T) {
-	if got, want := tool.UnifiedDiff("/a", "/a", "one\r\ntwo\r\n", "one\r\n2\r\n"), "--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n one\r\n-two\r\n+2\r\n"; got != want {
+	if got, want := filecontent.Diff("/a", "/a", "one\r\ntwo\r\n", "one\r\n2\r\n"), "--- a/a\n+++ b/a\n@@ -1,2 +1,2 @@\n one\r\n-two\r\n+2\r\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got := tool.UnifiedDiff("/x\n+++ b/y", "/x\n+++ b/y", "a\n", "b\n"); strings.Count(got, "\n+++") != 1 {
+	if got := filecontent.Diff("/x\n+++ b/y", "/x\n+++ b/y", "a\n", "b\n"); strings.Count(got, "\n+++") != 1 {
 		t.Errorf("a name forges a line of the diff:\n%s", got)
 	}
 	var old, new strings.Builder
@@ -188,15 +189,15 @@ func TestDiff(t *testing.T) {
 		fmt.Fprintf(&old, "old %d\n", i)
 		fmt.Fprintf(&new, "new %d\n", i)
 	}
-	got := tool.UnifiedDiff("/a", "/a", old.String(), new.String())
+	got := filecontent.Diff("/a", "/a", old.String(), new.String())
 	if strings.Count(got, "\n-old ") != 100_000 || strings.Count(got, "\n+new ") != 100_000 {
 		t.Errorf("%d bytes, %.200q…", len(got), got)
 	}
-	c := tool.DescribeChange("/a", sandbox.Version{}.With([]byte("x")), []byte(strings.Repeat("x\n", tool.MaxCompared/2)), []byte("y\n"))
-	if c.Diff != "" || !strings.Contains(c.About, fmt.Sprintf("%d → 1 lines", tool.MaxCompared/2)) {
+	c := tool.DescribeChange("/a", sandbox.Version{}.With([]byte("x")), []byte(strings.Repeat("x\n", filecontent.MaxCompared/2)), []byte("y\n"))
+	if c.Diff != "" || !strings.Contains(c.About, fmt.Sprintf("%d → 1 lines", filecontent.MaxCompared/2)) {
 		t.Errorf("%.200s %s", c.Diff, c.About)
 	}
-	if got := tool.UnifiedDiff("/a", "/a", tool.DecodeText([]byte("caf\xe9\n"), false), tool.DecodeText([]byte("caf\xe8\n"), false)); !strings.Contains(got, "-café\n+cafè\n") {
+	if got := filecontent.Diff("/a", "/a", filecontent.Decode([]byte("caf\xe9\n"), false), filecontent.Decode([]byte("caf\xe8\n"), false)); !strings.Contains(got, "-café\n+cafè\n") {
 		t.Errorf("%q", got)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/jail/egress"
 	"github.com/golem-forge/golem/internal/people/visible"
@@ -88,7 +88,7 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 		if err := json.Unmarshal(line, &head); err != nil {
 			return nil, c.garbageError(line)
 		}
-		if bad := tool.CheckJSON(line); bad != nil {
+		if bad := filecontent.CheckJSON(line); bad != nil {
 			return nil, c.markBroken(sandbox.ErrInvalid, "the server sent an ambiguous message: "+bad.Error())
 		}
 		if head.Method == "" && c.takeRequest(head.ID) {

@@ -13,7 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/jail/egress"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -208,7 +208,7 @@ func (c *remoteConn) accept(answer *jsonrpc.Response) error {
 		return c.markBroken(sandbox.ErrLimit, fmt.Sprintf("the server sent a message of more than %d values", MaxValues))
 	}
 	if len(answer.Result) > 0 {
-		if bad := tool.CheckJSON(answer.Result); bad != nil {
+		if bad := filecontent.CheckJSON(answer.Result); bad != nil {
 			return c.markBroken(sandbox.ErrInvalid, "the server sent an ambiguous message: "+bad.Error())
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/jail/egress"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -136,7 +137,7 @@ func newResult(name string, r *mcp.CallToolResult, accepted tool.Accepted, secre
 		case *mcp.TextContent:
 			parts = append(parts, c.Text)
 		case *mcp.ImageContent:
-			kind := tool.MediaType(c.Data) // golem does not trust the type that the server names
+			kind := filecontent.MediaType(c.Data) // golem does not trust the type that the server names
 			if !strings.HasPrefix(kind, "image/") || !accepted.Has(kind) || len(c.Data) > room {
 				parts = append(parts, fmt.Sprintf("[an image, %s, %d bytes, not shown]", visible.Line(c.MIMEType, 60), len(c.Data)))
 				continue

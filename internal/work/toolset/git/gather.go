@@ -13,7 +13,6 @@ import (
 	"sync"
 
 	"github.com/golem-forge/golem/internal/clearance/git"
-	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -216,7 +215,7 @@ func (g *gatherer) addFile(name, inside string, info fs.FileInfo) error {
 	}
 	// A sparse file counts with its full size.
 	if most := cmp.Or(g.Limits.Bytes, sandbox.MaxCopy); g.bytes > most {
-		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("golem stages at most %s at once (clearance.limits.max_bytes); stage less", tool.FormatSize(most))}
+		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("golem stages at most %s at once (clearance.limits.max_bytes); stage less", visible.Amount(most))}
 	}
 	return nil
 }

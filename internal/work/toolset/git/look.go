@@ -316,7 +316,7 @@ func (l *CommitView) Summary() (rows []visible.Row) {
 		add(visible.About, "scanned: ", strings.Join(l.DescribeScanners(), ", "))
 	}
 	if l.Intake > 0 {
-		add(visible.About, "", fmt.Sprintf("read %s, staged %s (%d %%)", tool.FormatSize(l.Intake), tool.FormatSize(l.Bytes), (100*l.Bytes+l.Intake/2)/l.Intake))
+		add(visible.About, "", fmt.Sprintf("read %s, staged %s (%d %%)", visible.Amount(l.Intake), visible.Amount(l.Bytes), (100*l.Bytes+l.Intake/2)/l.Intake))
 	}
 	return rows
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/golem-forge/golem/internal/clearance/git"
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -160,7 +161,7 @@ func (p *puller) addFile(pull *clearance.Pull, f clearance.Pulled) error {
 		p.addNote(name, "skipped, a symlink or a submodule")
 		return nil
 	case f.Size > maxPulled:
-		p.addNote(name, fmt.Sprintf("skipped, %s are too large", tool.FormatSize(f.Size)))
+		p.addNote(name, fmt.Sprintf("skipped, %s are too large", visible.Amount(f.Size)))
 		return nil
 	case git.BadName(f.Path, f.Mode) != "" || p.files.Protection()(name) != "":
 		p.addNote(name, "skipped, protected")
@@ -215,7 +216,7 @@ func (p *puller) addFile(pull *clearance.Pull, f clearance.Pulled) error {
 	}
 	p.changes = append(p.changes, c)
 	if p.bytes += len(c.old) + len(c.content); p.bytes > maxTogether {
-		return &sandbox.Error{Op: "pull", Path: name, Code: sandbox.ErrLimit, Hint: fmt.Sprintf("more than %s would change; nothing was pulled; name directories, and pull them one by one", tool.FormatSize(maxTogether))}
+		return &sandbox.Error{Op: "pull", Path: name, Code: sandbox.ErrLimit, Hint: fmt.Sprintf("more than %s would change; nothing was pulled; name directories, and pull them one by one", visible.Amount(maxTogether))}
 	}
 	return nil
 }

@@ -166,7 +166,7 @@ func (s Set) compare(ctx context.Context, target Target, files *sandbox.Sandbox,
 		}
 	}
 	if reader.unread > 0 {
-		u.notes = append(u.notes, visible.Count(reader.unread, "file")+" of the same size not compared: "+tool.FormatSize(maxHashed)+" at once is the limit")
+		u.notes = append(u.notes, visible.Count(reader.unread, "file")+" of the same size not compared: "+visible.Amount(maxHashed)+" at once is the limit")
 	}
 	if len(g.skipped) > 0 {
 		slices.Sort(g.skipped)

@@ -14,6 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/files/changes"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/files/patch"
 	"github.com/golem-forge/golem/internal/jail"
@@ -258,7 +259,7 @@ func (a application) parseHunks() (map[string][]int, error) {
 // applyHunks returns the content of a file in the directory with some of the session's
 // hunks applied, and names these hunks.
 func (a application) applyHunks(c changes.Change, numbers []int) ([]byte, string, error) {
-	real, own := a.keeper.Texts(c, tool.MaxCompared)
+	real, own := a.keeper.Texts(c, filecontent.MaxCompared)
 	no := func(why string) error {
 		return &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: sandbox.ErrInvalid, Hint: why + "; the path without hunks applies the whole file"}
 	}
@@ -278,7 +279,7 @@ func (a application) applyHunks(c changes.Change, numbers []int) ([]byte, string
 // applyPart returns the content of a file in the directory with the hunks of a part
 // applied, and names these hunks.
 func (a application) applyPart(c changes.Change, p Part) ([]byte, string, error) {
-	real, own := a.keeper.Texts(c, tool.MaxCompared)
+	real, own := a.keeper.Texts(c, filecontent.MaxCompared)
 	no := func(why string) error {
 		return &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: sandbox.ErrInvalid, Hint: why + "; nothing was applied"}
 	}
@@ -306,12 +307,12 @@ func (a application) applyPart(c changes.Change, p Part) ([]byte, string, error)
 // the same lines.
 func (a application) merge(c changes.Change) ([]byte, error) {
 	base := a.keeper.Base(c)
-	real, own := a.keeper.Texts(c, tool.MaxCompared)
+	real, own := a.keeper.Texts(c, filecontent.MaxCompared)
 	no := func(why string) *sandbox.Error {
 		return &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: sandbox.ErrConflict,
 			Hint: why + "; nothing was applied; " + afterMerge}
 	}
-	if base == nil || real == nil || own == nil || !tool.IsText(base) || !tool.IsText(real) || !tool.IsText(own) {
+	if base == nil || real == nil || own == nil || !filecontent.IsText(base) || !filecontent.IsText(real) || !filecontent.IsText(own) {
 		return nil, no("golem cannot merge the two versions: the version from before both changes is not kept, or one version is deleted, too large or not text")
 	}
 	text, clean := patch.Merge(string(base), string(real), string(own), patch.Marks{Ours: "directory", Base: "before", Theirs: "session"})

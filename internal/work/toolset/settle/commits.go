@@ -11,6 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/clearance/git"
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -65,7 +66,7 @@ type CommitRepository struct {
 
 // Limits on the contents of commits that are read to show them.
 const (
-	maxCommitFile  = tool.MaxCompared / 2
+	maxCommitFile  = filecontent.MaxCompared / 2
 	maxCommitBytes = 32 << 20
 )
 
@@ -105,7 +106,7 @@ func ReadCommits(ctx context.Context, session string, im RepositoryImport) (Comm
 			if err != nil {
 				return r, err
 			}
-			added, removed := tool.CountDiffLines(shown.Diff)
+			added, removed := filecontent.CountDiffLines(shown.Diff)
 			c.Added, c.Removed = c.Added+added, c.Removed+removed
 			shown.Flags = flags.Add(one)
 			c.Files = append(c.Files, shown)
@@ -320,7 +321,7 @@ func commitChanges(list []CommitRepository) (rows []tool.Change) {
 				about += "; a merge, compared with its first parent"
 			}
 			rows = append(rows, tool.Change{Path: "commit " + c.Short(), Op: tool.Create, Becomes: string(c.Hash), About: about,
-				Diff: tool.UnifiedDiff("", "message", "", strings.TrimSuffix(c.Message, "\n")+"\n")})
+				Diff: filecontent.Diff("", "message", "", strings.TrimSuffix(c.Message, "\n")+"\n")})
 			for _, f := range c.Files {
 				f.About = strings.TrimPrefix(f.About+", in commit "+c.Short(), ", ")
 				f.Flags = slices.Clone(f.Flags)

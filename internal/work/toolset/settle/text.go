@@ -4,14 +4,14 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/files/patch"
 )
 
 // HasHunks reports whether the diff of two contents has hunks to choose from. Both must
 // be text in UTF-8, because a diff of anything else is not shown byte for byte.
 func HasHunks(old, new []byte) bool {
-	return old != nil && new != nil && tool.IsText(old) && tool.IsText(new) && utf8.Valid(old) && utf8.Valid(new)
+	return old != nil && new != nil && filecontent.IsText(old) && filecontent.IsText(new) && utf8.Valid(old) && utf8.Valid(new)
 }
 
 // withHunks returns old with some of the hunks of its diff to new applied. Hunks are

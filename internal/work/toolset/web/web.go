@@ -183,18 +183,18 @@ func (s Set) read(ctx context.Context, u *url.URL, answer *http.Response, hide f
 	r := tool.Result{}
 	if len(data) > maxBody {
 		data = data[:maxBody]
-		r.Notes = append(r.Notes, fmt.Sprintf("golem reads at most %s of a page", tool.FormatSize(maxBody)))
+		r.Notes = append(r.Notes, fmt.Sprintf("golem reads at most %s of a page", visible.Amount(maxBody)))
 	}
 	text, ok := decode(data, answer.Header.Get("Content-Type"), kind, u)
 	if !ok {
-		return tool.Result{}, &sandbox.Error{Op: op, Path: u.Redacted(), Code: sandbox.ErrInvalid, Hint: fmt.Sprintf("it is %s (%s); web_fetch returns only text", visible.Line(kind, 100), tool.FormatSize(int64(len(data))))}
+		return tool.Result{}, &sandbox.Error{Op: op, Path: u.Redacted(), Code: sandbox.ErrInvalid, Hint: fmt.Sprintf("it is %s (%s); web_fetch returns only text", visible.Line(kind, 100), visible.Amount(int64(len(data))))}
 	}
 	text = hide(text) // tags and encodings may have split a credential
 	p.Bytes = len(text)
 	p.Text, p.Next = cut(text, start)
 	said := fmt.Sprintf("%s: %d %s, %s", p.URL, p.Status, http.StatusText(p.Status), visible.Line(kind, 100))
 	if p.Next > 0 {
-		r.Notes = append(r.Notes, fmt.Sprintf("the text has %s; start=%d continues it", tool.FormatSize(int64(p.Bytes)), p.Next))
+		r.Notes = append(r.Notes, fmt.Sprintf("the text has %s; start=%d continues it", visible.Amount(int64(p.Bytes)), p.Next))
 	}
 	r.Text, r.Data, r.Record = said+"\n\n"+p.Text, p, said
 	if p.Status >= 400 {

@@ -1,4 +1,4 @@
-package tool_test
+package filecontent_test
 
 import (
 	"encoding/json"
@@ -6,8 +6,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/golem-forge/golem/internal/decide/policy"
-	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 )
 
 func TestC11CheckJSON(t *testing.T) {
@@ -17,7 +16,7 @@ func TestC11CheckJSON(t *testing.T) {
 		`{"\ud800":1}`: "half", `"\ud800`: "half", `"\ud800\n"`: "half", `"\uDFFF"`: "half",
 		"\"\xff\"": "not UTF-8", "\"\xed\xa0\x80\"": "not UTF-8", "{\"\xc0\xaf\":1}": "not UTF-8",
 	} {
-		err := tool.CheckJSON([]byte(text))
+		err := filecontent.CheckJSON([]byte(text))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", text, err, want)
 		}
@@ -35,24 +34,10 @@ func FuzzC11CheckJSON(f *testing.F) {
 			return
 		}
 		replaced := strings.Count(decoded, "\ufffd") != strings.Count(text, "\ufffd")+strings.Count(strings.ReplaceAll(strings.ToLower(text), `\\`, ""), `\ufffd`)
-		if err := tool.CheckJSON([]byte(text)); (err != nil) != replaced && utf8.ValidString(text) {
+		if err := filecontent.CheckJSON([]byte(text)); (err != nil) != replaced && utf8.ValidString(text) {
 			t.Errorf("%q: got %v, replaced %v", text, err, replaced)
 		}
 	})
-}
-
-// TestC11CallsRefused checks that arguments which are not Unicode text are refused, in
-// keys, names and content.
-func TestC11CallsRefused(t *testing.T) {
-	r := newRoom(t, nil, newEffectTool("put", policy.Both, write1, writeFile))
-	for _, args := range []string{`{"path":"/out/a\udcff"}`, `{"path":"/out/a\ud800b"}`, "{\"path\":\"/out/a\xff\"}", `{"path":"/out/a","\ud800":1}`} {
-		if got := r.call(policy.Model, "put", args); got.OK() || got.Err.Code != "invalid_args" {
-			t.Errorf("%q: got %v", args, got.Err)
-		}
-	}
-	if got := r.call(policy.Model, "put", `{"path":"/out/a\ud83d\ude00"}`); !got.OK() {
-		t.Errorf("a pair: got %v", got.Err)
-	}
 }
 
 // TestA11CheckKeys checks that a key that occurs twice in one object is found wherever it
@@ -73,7 +58,7 @@ func TestA11CheckKeys(t *testing.T) {
 		`{"1":0,"2":0,"3":0,"4":0,"5":0,"6":0,"7":0,"8":0,"9":0,"A":0,"2":0}`: "2 appears twice",
 		`{"1":0,"2":0,"3":0,"4":0,"5":0,"6":0,"7":0,"8":0,"9":0,"A":0,"A":0}`: "A appears twice",
 	} {
-		err := tool.CheckJSON([]byte(text))
+		err := filecontent.CheckJSON([]byte(text))
 		if err == nil && want != "" || err != nil && (want == "" || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
