@@ -2,7 +2,6 @@ package tool
 
 import (
 	"context"
-	"slices"
 )
 
 // maxMedia is how many bytes of media a result may have. Encoded as base64, as most
@@ -24,9 +23,6 @@ type Accepted struct {
 	Bytes int      // of one file
 	Names string   // names what the caller accepts, for a person; "" for a caller that accepts all types
 }
-
-// Has reports whether the caller accepts media of a type.
-func (a Accepted) Has(kind string) bool { return slices.Contains(a.Types, kind) }
 
 // AllMedia is accepted by a caller that passes on everything that models can read.
 var AllMedia = Accepted{Types: []string{"application/pdf", "image/png", "image/jpeg", "image/gif", "image/webp"}, Bytes: maxMedia}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/clearance"
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/visible"
@@ -187,7 +188,7 @@ func showLooks(cmd *cobra.Command, looks []*git.CommitView, hidden []unshown, sh
 				accept += " …"
 				break
 			}
-			accept += " " + tool.OverrideFlag(name)
+			accept += " " + clearance.OverrideFlag(name)
 		}
 		if l.HasUnseen() {
 			accept += " --unseen"

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/clearance"
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/decide/tool"
@@ -112,7 +113,7 @@ func shownNames(list []heldFile) func(h heldFile) string {
 // reason from the user.
 func newPreparation(op, wish string, run tool.Run, list []heldFile, all []review.Flag, changes []tool.Change, override []string) (tool.Preparation, error) {
 	shown := shownNames(list)
-	given, err := tool.ParseOverrides(op, override, func(name string) bool {
+	given, err := clearance.ParseOverrides(op, override, func(name string) bool {
 		return slices.ContainsFunc(list, func(h heldFile) bool { return shown(h) == name && len(h.holds) > 0 })
 	})
 	if err != nil {
@@ -123,7 +124,7 @@ func newPreparation(op, wish string, run tool.Run, list []heldFile, all []review
 	for _, h := range list {
 		if len(h.holds) > 0 && !given[shown(h)] {
 			return tool.Preparation{}, &sandbox.Error{Op: op, Path: shown(h), Code: errScan,
-				Hint: strings.Join(h.holds, "; ") + "; nothing was exported; to do it anyway: " + tool.OverrideFlag(shown(h))}
+				Hint: strings.Join(h.holds, "; ") + "; nothing was exported; to do it anyway: " + clearance.OverrideFlag(shown(h))}
 		}
 		for _, text := range h.holds {
 			r.Warnings = append(r.Warnings, "overridden: "+sandbox.Shown(shown(h))+": "+text)

@@ -3,6 +3,7 @@ package file
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/files/filecontent"
@@ -17,7 +18,7 @@ func readMedia(files *sandbox.Sandbox, at string, accepted tool.Accepted, why er
 	if err != nil || kind == "" {
 		return tool.Result{}, why
 	}
-	if !accepted.Has(kind) {
+	if !slices.Contains(accepted.Types, kind) {
 		return tool.Result{}, &sandbox.Error{Op: "read", Path: at, Code: sandbox.ErrInvalid,
 			Hint: fmt.Sprintf("%s, %d bytes; the model accepts %s; convert it with a command, or ask the user for another model", kind, info.Size(), accepted.Names)}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -138,7 +139,7 @@ func newResult(name string, r *mcp.CallToolResult, accepted tool.Accepted, secre
 			parts = append(parts, c.Text)
 		case *mcp.ImageContent:
 			kind := filecontent.MediaType(c.Data) // golem does not trust the type that the server names
-			if !strings.HasPrefix(kind, "image/") || !accepted.Has(kind) || len(c.Data) > room {
+			if !strings.HasPrefix(kind, "image/") || !slices.Contains(accepted.Types, kind) || len(c.Data) > room {
 				parts = append(parts, fmt.Sprintf("[an image, %s, %d bytes, not shown]", visible.Line(c.MIMEType, 60), len(c.Data)))
 				continue
 			}

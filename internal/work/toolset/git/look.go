@@ -531,7 +531,7 @@ func (l *CommitView) Findings() (held, told []string) {
 // checkOverrides returns an error unless the user overrides everything that scanners hold
 // back, each with a reason.
 func (l *CommitView) checkOverrides(list []string) error {
-	given, err := tool.ParseOverrides("git_push", list, func(name string) bool { return slices.Contains(l.held, name) })
+	given, err := clearance.ParseOverrides("git_push", list, func(name string) bool { return slices.Contains(l.held, name) })
 	if err != nil {
 		return err
 	}
@@ -541,7 +541,7 @@ func (l *CommitView) checkOverrides(list []string) error {
 			continue
 		}
 		left = append(left, name)
-		words = append(words, tool.OverrideFlag(name))
+		words = append(words, clearance.OverrideFlag(name))
 		if i := slices.IndexFunc(l.Found, func(f found) bool { return f.Hold && cmp.Or(f.Path, messageName) == name }); len(why) < 5 && i >= 0 {
 			why = append(why, l.Found[i].String())
 		}

@@ -1,4 +1,4 @@
-package tool
+package clearance
 
 import (
 	"slices"
@@ -24,13 +24,13 @@ func ParseOverrides(op string, list []string, held func(name string) bool) (map[
 			}
 		}
 		if name == "" || !isReason(reason) {
-			return nil, &sandbox.Error{Op: op, Code: errArgs, Hint: "override: it is PATH=REASON; write why the file may pass; the journal records the reason"}
+			return nil, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "override: it is PATH=REASON; write why the file may pass; the journal records the reason"}
 		}
 		if !held(name) {
 			name = "/" + strings.TrimPrefix(name, "/")
 		}
 		if !held(name) {
-			return nil, &sandbox.Error{Op: op, Path: name, Code: errArgs, Hint: "no scanner holds it back; remove the override"}
+			return nil, &sandbox.Error{Op: op, Path: name, Code: "invalid_args", Hint: "no scanner holds it back; remove the override"}
 		}
 		given[name] = true
 	}

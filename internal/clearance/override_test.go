@@ -1,4 +1,4 @@
-package tool_test
+package clearance_test
 
 import (
 	"maps"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/clearance"
 )
 
 func TestParseOverrides(t *testing.T) {
@@ -23,7 +23,7 @@ func TestParseOverrides(t *testing.T) {
 		{"/a", "/b=why", ""},
 		{"/a=b.txt", "/a=b.txt=", ""},
 	} {
-		got, err := tool.ParseOverrides("push", []string{test.given}, func(name string) bool { return slices.Contains(strings.Fields(test.held), name) })
+		got, err := clearance.ParseOverrides("push", []string{test.given}, func(name string) bool { return slices.Contains(strings.Fields(test.held), name) })
 		if names := strings.Join(slices.Sorted(maps.Keys(got)), " "); names != test.want || (err == nil) != (test.want != "") {
 			t.Errorf("%s of %s: got %q, %v; want %q", test.given, test.held, names, err, test.want)
 		}
@@ -38,7 +38,7 @@ func TestC15AReasonIsNotTheWordReason(t *testing.T) {
 		"...": false, "-": false, "1": false, "": false, "  ": false,
 		"a key of nobody": true, "no reason to worry: a test key": true, "geprüft": true, "ok 1": true,
 	} {
-		if _, err := tool.ParseOverrides("push", []string{"/a=" + reason}, func(name string) bool { return name == "/a" }); (err == nil) != want {
+		if _, err := clearance.ParseOverrides("push", []string{"/a=" + reason}, func(name string) bool { return name == "/a" }); (err == nil) != want {
 			t.Errorf("%q: got %v", reason, err)
 		}
 	}
