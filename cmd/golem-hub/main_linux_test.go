@@ -6,8 +6,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	_ "github.com/golem-forge/golem/internal/files/part" // processes of a jail end here
 	"github.com/golem-forge/golem/internal/front/cli"
-	_ "github.com/golem-forge/golem/internal/front/part" // processes of a jail end here
 )
 
 // TestMain makes golem and golem-hub commands of this test binary.

@@ -4,10 +4,10 @@ package main
 import (
 	"os"
 
+	_ "github.com/golem-forge/golem/internal/files/part" // processes of a jail end here, before Go initialises the other packages
 	"github.com/golem-forge/golem/internal/front/cli"
 	"github.com/golem-forge/golem/internal/front/desk"
 	"github.com/golem-forge/golem/internal/front/mcp"
-	_ "github.com/golem-forge/golem/internal/front/part" // processes of a jail end here, before Go initialises the other packages
 	"github.com/golem-forge/golem/internal/front/tui"
 )
 

@@ -127,7 +127,7 @@ var breaches = []struct {
 	{"a go statement in a test", map[string]string{"internal/decide/tool/a_test.go": "package tool\nfunc a() { go a() }\n"}, nil},
 
 	{"an init function", map[string]string{"internal/decide/tool/a.go": doc("tool", "func init() {}\n")}, []string{"init function"}},
-	{"the init function that there is", map[string]string{"internal/front/part/a.go": doc("part", "func init() {}\n")}, nil},
+	{"the init function that there is", map[string]string{"internal/files/part/a.go": doc("part", "func init() {}\n")}, nil},
 	{"an init function of another front", map[string]string{"internal/front/cli/a.go": doc("cli", "func init() {}\n")}, []string{"init function"}},
 	{"a method of that name", map[string]string{"internal/decide/tool/a.go": doc("tool", "type a struct{}\nfunc (a) init() {}\n")}, nil},
 

@@ -39,6 +39,7 @@ var layers = []layer{
 	{"internal/files/overlay", 0, "changes over a directory: list, pick, apply, undo"},
 	{"internal/records/secret", 0, "recognizes credentials by their form, and variables that hold them by their names"},
 	{"internal/files/patch", 0, "hunks of a text to choose, split, edit and merge; patches that git reads"},
+	{"internal/files/filecontent", 2, "says what a content is: text, blank, JSON, its type and version, and how two differ"},
 	{"internal/people/syntax", 0, "finds comments, strings, keywords and names in source code, for colours"},
 	{"internal/checks/benchtable", 0, "times golem and its peers for make bench"},
 	{"internal/records/version", 0, "which source a binary was built from"},
@@ -78,7 +79,8 @@ var layers = []layer{
 	{"internal/records/inventory", 4, "what golem stores for all programs: where, by which version, and how much"},
 	{"internal/work/lint", 4, "mistakes that do not stop golem from reading a program, such as old keys"},
 	{"internal/decide/explain", 4, "explains why a worker may or may not use a file"},
-	{"internal/decide/approval", 4, "approval modes, pending requests, remembered rules, and the text of prompts"},
+	{"internal/decide/display", 4, "a request as rows of text, for a person who decides about it"},
+	{"internal/decide/approval", 4, "approval modes, pending requests and remembered rules"},
 	{"internal/decide/taint", 4, "records what a worker has read that is untrusted"},
 	{"internal/work/model", 4, "one interface to a language model"},
 	{"internal/work/model/*", 4, "one directory per model vendor; wire has their HTTP client, models finds them by name"},
@@ -93,7 +95,10 @@ var layers = []layer{
 	{"internal/records/telemetry", 7, "spans of OpenTelemetry for runs, workers, answers and calls, without their content"},
 	{"internal/work/choice", 7, "the hunks and files that the user chooses among the changes of a session"},
 	{"internal/records/storage", 7, "what golem keeps for a program: sessions, runs, approvals, journal; list, find, remove, measure"},
+	{"gate", 6, "public: tools, rules, approvals and a journal, for other programs"},
+	{"internal/files/part", 3, "runs the processes of a jail before the rest of the program is initialised"},
 	{"internal/work/program", 8, "opens a project and connects its parts"},
+	{".", 9, "public: workspaces, workers and models, for other programs"},
 	{"internal/work/job", 9, "snapshots of programs for other machines, their limits there, and their results"},
 	{"internal/hub/node", 10, "does the jobs of a hub on this machine"},
 	{"internal/work/evaluation", 10, "runs the cases of a program and compares the runs with what the user expects"},
@@ -101,6 +106,7 @@ var layers = []layer{
 	{"internal/front/*", 11, "the ways in: command line, MCP server, browser"},
 	{"cmd/golem", 12, "main"},
 	{"cmd/golem-hub", 12, "main of golem-hub"},
+	{"examples/embed/*", 12, "programs that use the public packages"},
 	{"internal/checks", 13, "checks the architecture, the documents and the releases; it has only tests"},
 }
 
@@ -111,6 +117,7 @@ var sideways = []struct{ from, to, why string }{
 	{"internal/files/overlay", "internal/files/durable", "one writer replaces all files, also those of an overlay"},
 	{"internal/work/workerfile", "internal/work/strictyaml", "the keys of a YAML file say whether it is a worker"},
 	{"internal/decide/command", "internal/decide/policy", "the rules are values of policy; command matches them"},
+	{"internal/decide/approval", "internal/decide/display", "what was shown is kept, and shown again as the same text"},
 	{"internal/clearance", "internal/clearance/review", "a staged commit is listed with what to look at first"},
 	{"internal/work/model/*", "internal/work/model", "a vendor implements the one interface"},
 	{"internal/work/model/*", "internal/work/model/wire", "the vendors share one HTTP client, above all for the handling of keys"},
@@ -118,11 +125,11 @@ var sideways = []struct{ from, to, why string }{
 }
 
 // public packages can be imported by other modules. Every exported name is documented.
-var public = []string{"sandbox", "sandbox/sandboxtest"}
+var public = []string{"sandbox", "sandbox/sandboxtest", "gate", "."}
 
 // pure packages are compiled for the browser and do not import heavy ones.
 var (
-	pure  = []string{"sandbox", "internal/decide/policy", "internal/decide/tool", "internal/work/toolset/file"}
+	pure  = []string{"sandbox", "gate", "internal/decide/policy", "internal/decide/tool", "internal/work/toolset/file"}
 	heavy = []string{"net/http", "os/exec", "text/template"}
 )
 
@@ -137,7 +144,7 @@ type limit struct {
 }
 
 // outer are the packages that may read arguments, environment and clock. They pass them down.
-var outer = []string{"cmd/*", "internal/front/*", "internal/work/program"}
+var outer = []string{"cmd/*", "internal/front/*", "internal/files/part", "internal/work/program", "golem.go", "examples/embed/*"}
 
 // imports limits packages by import path.
 var imports = []limit{
@@ -150,7 +157,7 @@ var imports = []limit{
 	{names: []string{"github.com/nats-io/nats-server/v2/server"}, only: []string{"internal/hub/serve"},
 		why: "it adds 10 MB, so only golem-hub links it"},
 	{names: []string{"C"}, why: "one static binary, no cgo"},
-	{names: []string{"log"}, why: "functions return errors, and the journal records what happened"},
+	{names: []string{"log"}, only: []string{"examples/embed/*"}, why: "functions return errors, and the journal records what happened"},
 	{names: []string{"testing"}, only: []string{"sandbox/sandboxtest", "internal/records/state/statetest", "internal/checks/testutil"}, why: "test code is in test files, or in packages for them"},
 }
 
@@ -183,14 +190,14 @@ var variables = []limit{
 var goroutines = limit{
 	only: []string{
 		"sandbox/walk*.go", "sandbox/search*.go", "sandbox/sandboxtest", "internal/records/state/statetest",
-		"internal/records/audit", "internal/work/run", "internal/work/model", "internal/work/model/*", "internal/jail/egress", "internal/jail", "internal/files/changes", "internal/hub/store", "internal/hub/serve", "internal/hub/node", "internal/people/terminal", "internal/front/*",
+		"internal/records/audit", "internal/work/run", "internal/work/model", "internal/work/model/*", "internal/jail/egress", "internal/jail", "internal/files/changes", "internal/hub/store", "internal/hub/serve", "internal/hub/node", "internal/people/terminal", "internal/front/*", "runtime.go",
 	},
 	why: "a goroutine has an owner that waits for it",
 }
 
 // inits limits init functions.
 var inits = limit{
-	only: []string{"internal/front/part"},
+	only: []string{"internal/files/part"},
 	why:  "nothing runs before main, except a process of the jail, which must not wait for packages that it does not need",
 }
 

@@ -20,18 +20,21 @@ type wing struct {
 // wings are all directories with packages. The numbers only go down: see TestSize. If a new
 // feature needs more lines, raise the number in a commit of its own that says why.
 var wings = []wing{
-	{"sandbox", 9410, "file access for workers; the public library"},
-	{"internal/files", 13970, "files that change: overlays of commands and sessions, apply, undo, merging, sending to other machines"},
+	{".", 740, "the public package golem: workspaces, workers and models for other programs"},
+	{"gate", 1120, "the public package gate: tools, rules, approvals and a journal for other programs"},
+	{"sandbox", 9410, "the public package sandbox: file access for workers"},
+	{"internal/files", 14296, "files that change: overlays of commands and sessions, apply, undo, merging, sending to other machines"},
 	{"internal/jail", 20755, "commands that run: confinement, network, keys, settings of agents"},
-	{"internal/decide", 14588, "who may do what: policy, tools and their gate, approval, trust, untrusted content"},
-	{"internal/work", 39840, "programs and workers: configuration, sessions, runs, models, tools"},
-	{"internal/clearance", 13991, "the way out: staging, scanning, review, git"},
+	{"internal/decide", 14271, "who may do what: policy, tools and their gate, approval, trust, untrusted content"},
+	{"internal/work", 39859, "programs and workers: configuration, sessions, runs, models, tools"},
+	{"internal/clearance", 14030, "the way out: staging, scanning, review, git"},
 	{"internal/records", 8075, "what golem keeps: state, journal, secrets, sizes"},
 	{"internal/people", 7066, "what a person sees and answers: text, terminal, editor, inbox"},
 	{"internal/hub", 6772, "work on many machines"},
 	{"internal/front", 30208, "the ways in: command line, full screen, browser, MCP, hub"},
 	{"internal/checks", 780, "tests of the architecture, the documents and the releases; helpers for tests"},
 	{"cmd", 24, "the two programs"},
+	{"examples", 250, "programs that use the public packages"},
 }
 
 // sizeSlack is how far a wing may shrink before its number must follow.
@@ -40,7 +43,7 @@ const sizeSlack = 100
 // TestSize compares the wings with their numbers.
 func TestSize(t *testing.T) {
 	for _, w := range wings {
-		switch n, err := countCode(os.DirFS(w.dir)); {
+		switch n, err := countCode(os.DirFS(w.dir), w.dir == "."); {
 		case err != nil:
 			t.Error(err)
 		case n > w.lines:
@@ -63,20 +66,21 @@ func TestWingsAreAll(t *testing.T) {
 // wingOf returns the directory of the wing that has a package, "" if there is none.
 func wingOf(pkg string) string {
 	for _, w := range wings {
-		if pkg == w.dir || strings.HasPrefix(pkg, w.dir+"/") {
+		if pkg == w.dir || w.dir != "." && strings.HasPrefix(pkg, w.dir+"/") {
 			return w.dir
 		}
 	}
 	return ""
 }
 
-// countCode counts the lines of the Go files without tests and test data.
-func countCode(files fs.FS) (lines int, err error) {
+// countCode counts the lines of the Go files without tests and test data; if flat is true,
+// without those in directories.
+func countCode(files fs.FS, flat bool) (lines int, err error) {
 	err = fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && d.Name() == "testdata":
+		case d.IsDir() && (d.Name() == "testdata" || flat && name != "."):
 			return fs.SkipDir
 		case d.IsDir() || path.Ext(name) != ".go" || strings.HasSuffix(name, "_test.go"):
 			return nil

@@ -1,0 +1,78 @@
+package gate
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/decide/display"
+	"github.com/golem-forge/golem/internal/people/visible"
+)
+
+// The limits of a view.
+const (
+	minWidth, maxWidth   = 40, 1000
+	minHeight, maxHeight = 5, 1000
+	maxLines             = 100_000
+)
+
+// A View is a request as pages of text, which fit a terminal. It remembers which pages were
+// asked for. It is not safe for use by several goroutines.
+type View struct {
+	request Request
+	rows    []visible.Row
+	lines   []string
+	ends    []int // for each row, the index after its last line; rows without room have none
+	height  int
+	shown   map[int]bool // pages
+}
+
+// Render returns a view of the request, with lines of at most width columns and pages of at
+// most height lines. It has no control characters. Of a huge request it has only the first
+// 100,000 lines, which is not enough to approve it: see [Request.Unseen].
+func (r Request) Render(width, height int) *View {
+	width, height = min(max(width, minWidth), maxWidth), min(max(height, minHeight), maxHeight)
+	v := &View{request: r, rows: display.NewSheet(r.inner, math.MaxInt).All(), height: height, shown: map[int]bool{}}
+	for _, row := range v.rows {
+		lines := row.Lines(width, false)
+		if len(v.lines)+len(lines) > maxLines {
+			break
+		}
+		v.lines = append(v.lines, lines...)
+		v.ends = append(v.ends, len(v.lines))
+	}
+	return v
+}
+
+// Pages returns how many pages there are.
+func (v *View) Pages() int { return (len(v.lines) + v.height - 1) / v.height }
+
+// Page returns a page to show, "" if there is none with that index. The first is page 0.
+func (v *View) Page(i int) string {
+	if i < 0 || i >= v.Pages() {
+		return ""
+	}
+	v.shown[i] = true
+	return strings.Join(v.lines[i*v.height:min((i+1)*v.height, len(v.lines))], "\n") + "\n"
+}
+
+// Seen returns what the pages that were asked for cover. It is an error if that is not all of
+// the request: [ErrUnseen].
+func (v *View) Seen() (Seen, error) {
+	var shown []visible.Row
+	start := 0
+	for i, end := range v.ends {
+		whole := true
+		for line := start; line < end; line++ {
+			whole = whole && v.shown[line/v.height]
+		}
+		if whole {
+			shown = append(shown, v.rows[i])
+		}
+		start = end
+	}
+	return v.request.see(display.RenderedItems(v.rows, shown), "")
+}
+
+// String returns how much of the view was asked for.
+func (v *View) String() string { return fmt.Sprintf("%d of %d pages", len(v.shown), v.Pages()) }

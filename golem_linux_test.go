@@ -1,0 +1,167 @@
+package golem_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem"
+	"github.com/golem-forge/golem/gate"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// approve renders all of a request and approves it.
+func approve(t testing.TB, r gate.Request) gate.Decision {
+	t.Helper()
+	v := r.Render(100, 40)
+	for i := range v.Pages() {
+		v.Page(i)
+	}
+	seen, err := v.Seen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seen.Approve("ann")
+}
+
+// TestWorkspace runs a command, looks at its changes, applies some of them and undoes that.
+func TestWorkspace(t *testing.T) {
+	dir, state := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("old\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx := context.Background()
+	ws, err := golem.Open(dir, golem.Options{State: state})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := ws.Exec(ctx, golem.Command{Args: []string{"sh", "-c", "cat; echo new >a.txt; echo b >b.txt; echo problem >&2; exit 3"}, In: []byte("input")})
+	if err != nil || out.Code != 3 || out.Stdout != "input" || out.Stderr != "problem\n" {
+		t.Fatalf("got %+v, %v", out, err)
+	}
+	if text, _ := os.ReadFile(filepath.Join(dir, "a.txt")); string(text) != "old\n" {
+		t.Fatalf("the directory has %q", text)
+	}
+	all, err := ws.Changes(ctx)
+	if err != nil || len(all.Files()) != 2 || all.Digest() == "" {
+		t.Fatalf("got %v, %v", all.Files(), err)
+	}
+	one, err := ws.Changes(ctx, "/a.txt")
+	if err != nil || len(one.Files()) != 1 || !strings.Contains(one.Files()[0].Diff(), "+new") {
+		t.Fatalf("got %v, %v", one.Files(), err)
+	}
+	if err := ws.Apply(ctx, one, gate.Decision{}); err == nil {
+		t.Error("applied without an approval")
+	}
+	if err := ws.Apply(ctx, one, approve(t, all.Request())); err == nil {
+		t.Error("applied with the approval of other changes")
+	}
+	if err := ws.Apply(ctx, one, approve(t, one.Request())); err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := os.ReadFile(filepath.Join(dir, "a.txt")); string(text) != "new\n" {
+		t.Fatalf("the directory has %q", text)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "b.txt")); err == nil {
+		t.Error("b.txt was applied, too")
+	}
+	again, err := golem.Open(dir, golem.Options{State: state, Session: ws.ID()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Undo(ctx, approver(func(r gate.Request) gate.Decision { return approve(t, r) })); err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := os.ReadFile(filepath.Join(dir, "a.txt")); string(text) != "old\n" {
+		t.Errorf("after the undo the directory has %q", text)
+	}
+	if err := again.Remove(); err != nil {
+		t.Error(err)
+	}
+}
+
+type approver func(gate.Request) gate.Decision
+
+func (a approver) Approve(_ context.Context, r gate.Request) gate.Decision { return a(r) }
+
+// writer is a model that asks to write a file, and then ends.
+type writer struct{}
+
+func (writer) Name() string { return "test:writer" }
+
+func (writer) Answer(_ context.Context, p golem.Prompt, tell func(string)) (golem.Message, error) {
+	last := p.Messages[len(p.Messages)-1]
+	if len(last.Results) > 0 {
+		tell("done: ")
+		return golem.Message{Text: "done: " + last.Results[0].Text}, nil
+	}
+	return golem.Message{Calls: []golem.ToolCall{{ID: "1", Tool: "write_file", Args: []byte(`{"path": "/out/a.md", "content": "hello\n"}`)}}}, nil
+}
+
+// newProgram makes a program whose worker may write in out.
+func newProgram(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"main.worker":             "---\ndescription: Writes\nsandbox: inherit\ntoolsets: [filesystem]\n---\nWrite.\n",
+		"golem-forge.config.yaml": "sandbox:\n  mounts:\n    - {source: ./out, target: /out, mode: rw}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "out"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestRuntime runs a worker with a model of the program, decides about its call, and continues
+// a run that has paused.
+func TestRuntime(t *testing.T) {
+	dir, state := newProgram(t), t.TempDir()
+	o := golem.Options{State: state, Model: writer{}}
+	untrusted, err := golem.Load(dir, o)
+	if sandbox.CodeOf(err) != golem.ErrUntrusted {
+		t.Fatalf("got %v", err)
+	}
+	o.Trust = untrusted.Hash()
+	rt, err := golem.Load(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	do := func(in golem.Input) (last golem.Event) {
+		t.Helper()
+		for e, err := range rt.Run(context.Background(), in) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			last = e
+		}
+		return last
+	}
+	paused := do(golem.Input{Text: "go"})
+	waiting, err := rt.Requests()
+	if paused.End != "paused" || err != nil || len(waiting) != 1 || waiting[0].ID() != paused.Request {
+		t.Fatalf("got %+v, and %d requests, %v", paused, len(waiting), err)
+	}
+	if err := rt.Decide(waiting[0], "ann", gate.Seen{}.Approve("ann")); err == nil {
+		waiting, _ = rt.Requests()
+		t.Errorf("an approval of nothing was stored; %d requests wait", len(waiting))
+	}
+	if err := rt.Decide(waiting[0], "ann", approve(t, waiting[0])); err != nil {
+		t.Fatal(err)
+	}
+	if end := do(golem.Input{Resume: paused.Session}); end.End != "finished" || !strings.Contains(end.Text, "created /out/a.md") {
+		t.Fatalf("got %+v", end)
+	}
+	o.Approver = approver(func(r gate.Request) gate.Decision { return r.Decline("ann", "no more") })
+	if rt, err = golem.Load(dir, o); err != nil {
+		t.Fatal(err)
+	}
+	if end := do(golem.Input{Text: "go"}); end.End != "finished" || !strings.Contains(end.Text, "declined") {
+		t.Errorf("got %+v", end)
+	}
+}
