@@ -18,6 +18,7 @@
 package golem
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -66,10 +67,20 @@ type Options struct {
 	ModelName string
 	Model     Model
 	Secret    func(name string) (string, error)
+	// Budget limits a run, besides the limits of its worker files. Zero is no limit.
+	Budget Budget
 	// Trust is the hash of the program that the user trusts: see [Load].
 	Trust string
 	// Now is the clock; nil for time.Now.
 	Now func() time.Time
+}
+
+// A Budget limits a run over all its workers. Zero is no limit.
+type Budget struct {
+	Turns   int64 // answers of models
+	Tokens  int64
+	Dollars float64
+	Time    time.Duration
 }
 
 // complete checks the options, and fills in what they leave out.
@@ -237,7 +248,9 @@ func (w *Workspace) Exec(ctx context.Context, c Command) (Output, error) {
 // Changes are what the commands of a workspace have changed and nobody has applied, or some of
 // it. They are a request: a person decides about exactly these changes.
 type Changes struct {
-	pending *gate.Pending
+	workspace *Workspace
+	pending   *gate.Pending
+	err       error
 }
 
 // Changes returns what waits in the workspace. With names, it is only these files and
@@ -249,13 +262,28 @@ func (w *Workspace) Changes(ctx context.Context, names ...string) (Changes, erro
 	switch {
 	case err != nil:
 		return Changes{}, err
-	case r.Pending != nil:
-		return Changes{r.Pending}, nil
-	case r.Err != nil && r.Err.Code != sandbox.ErrNotFound:
+	case r.Err != nil && r.Pending == nil && r.Err.Code != sandbox.ErrNotFound:
 		return Changes{}, r.Err
 	}
-	return Changes{}, nil
+	return Changes{workspace: w, pending: r.Pending}, nil
 }
+
+// Pick returns the changes of some files and directories, such as "main.go". They are a request
+// of their own. If they cannot be had, Err says why, and Apply refuses them.
+func (c Changes) Pick(names ...string) Changes {
+	if c.pending == nil || len(names) == 0 {
+		return Changes{err: cmp.Or(c.err, error(&sandbox.Error{Op: "pick", Code: sandbox.ErrNotFound, Hint: "there are no changes, or no names to pick"}))}
+	}
+	picked, err := c.workspace.Changes(context.Background(), names...)
+	if err == nil && picked.pending == nil {
+		err = &sandbox.Error{Op: "pick", Path: names[0], Code: sandbox.ErrNotFound, Hint: "nothing has changed there; Changes.Files lists what has"}
+	}
+	picked.err = err
+	return picked
+}
+
+// Err returns why there are no changes after Pick, nil if there are.
+func (c Changes) Err() error { return c.err }
 
 // Files returns the changes, the riskiest first.
 func (c Changes) Files() []gate.Change {
@@ -284,6 +312,9 @@ func (c Changes) Request() gate.Request {
 // Apply makes the changes in the user's directory, if the decision approves exactly these. If
 // the session or the directory has changed meanwhile, it returns an error and applies nothing.
 func (w *Workspace) Apply(ctx context.Context, c Changes, d gate.Decision) error {
+	if c.err != nil {
+		return c.err
+	}
 	if c.pending == nil {
 		return &sandbox.Error{Op: "apply", Code: sandbox.ErrNotFound, Hint: "there are no changes"}
 	}

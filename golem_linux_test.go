@@ -48,9 +48,14 @@ func TestWorkspace(t *testing.T) {
 	if err != nil || len(all.Files()) != 2 || all.Digest() == "" {
 		t.Fatalf("got %v, %v", all.Files(), err)
 	}
-	one, err := ws.Changes(ctx, "/a.txt")
-	if err != nil || len(one.Files()) != 1 || !strings.Contains(one.Files()[0].Diff(), "+new") {
+	one := all.Pick("a.txt")
+	if err := one.Err(); err != nil || len(one.Files()) != 1 || !strings.Contains(one.Files()[0].Diff(), "+new") {
 		t.Fatalf("got %v, %v", one.Files(), err)
+	}
+	for _, none := range []golem.Changes{all.Pick("c.txt"), all.Pick(), {}, golem.Changes{}.Pick("a.txt")} {
+		if err := ws.Apply(ctx, none, approve(t, all.Request())); err == nil || len(none.Files()) > 0 {
+			t.Errorf("applied what does not exist: %v", none.Err())
+		}
 	}
 	if err := ws.Apply(ctx, one, gate.Decision{}); err == nil {
 		t.Error("applied without an approval")

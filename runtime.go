@@ -12,10 +12,12 @@ import (
 
 	"github.com/golem-forge/golem/gate"
 	"github.com/golem-forge/golem/internal/decide/approval"
+	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/jail/network"
 	"github.com/golem-forge/golem/internal/work/model"
 	"github.com/golem-forge/golem/internal/work/model/models"
+	"github.com/golem-forge/golem/internal/work/model/prices"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/run"
 	"github.com/golem-forge/golem/internal/work/session"
@@ -140,7 +142,9 @@ func (r *Runtime) run(ctx context.Context, in Input, tell func(Event)) error {
 	}
 	var id string
 	var mu sync.Mutex // workers may run at once
-	opened, err := r.program.OpenRun(program.RunOptions{WorkerOptions: v, Model: m, ModelName: name, Context: models.Context(name), Requests: requests, Resume: in.Resume != "",
+	opened, err := r.program.OpenRun(program.RunOptions{WorkerOptions: v, Model: m, ModelName: name, Context: models.Context(name), Requests: requests, Price: prices.Cost,
+		Limits: policy.Limits{Turns: r.options.Budget.Turns, Tokens: r.options.Budget.Tokens, Cost: r.options.Budget.Dollars, Budget: r.options.Budget.Time},
+		Resume: in.Resume != "",
 		OnEvent: func(e run.Event) {
 			mu.Lock()
 			defer mu.Unlock()

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/golem-forge/golem/internal/decide/policy"
@@ -30,6 +31,12 @@ type Gate struct {
 	Rules    []Rule
 	Approver Approver // nil declines every call that needs approval
 	Journal  Journal
+
+	// Before and After, if set, look at the calls of models and peers: before anybody is asked,
+	// and after the call was made. An error of Before refuses the call, and one of After
+	// withholds its result. They cannot approve anything.
+	Before func(ctx context.Context, c Call) error
+	After  func(ctx context.Context, c Call, r Result) error
 
 	// Worker names who makes the calls, in requests and in the journal; "" for "worker".
 	Worker string
@@ -96,10 +103,7 @@ func (g Gate) do(ctx context.Context, origin Origin, call Call, by *asking, resu
 		return failure(call.Tool, err)
 	}
 	done := inner.Do(ctx, policy.Origin(origin), tool.Call{Tool: call.Tool, Args: call.Args})
-	r := Result{Text: done.Words(), Data: done.Data, Changes: changesOf(done.Changes), Notes: done.Notes, Err: done.Err}
-	if done.Err != nil {
-		r.Text = done.String()
-	}
+	r := resultOf(done)
 	if done.Pending != nil && by.later != nil {
 		r.Pending = &Pending{request: *by.later, origin: origin, call: call}
 		r.Err = &sandbox.Error{Op: call.Tool, Code: ErrDeclined, Hint: "nothing was done yet: it waits for a decision as " + by.later.id + "; do not make the call again"}
@@ -151,6 +155,9 @@ func (g Gate) inner(by *asking, resumes string) (tool.Gate, error) {
 		}
 	}
 	inner.Approver = by.orNil(g)
+	if g.Before != nil || g.After != nil {
+		inner.Hooks = hooks{g}
+	}
 	return inner, nil
 }
 
@@ -230,4 +237,41 @@ func (a *asking) orNil(g Gate) tool.Approver {
 		return nil
 	}
 	return a
+}
+
+// hooks are the functions Before and After of a gate, as package tool has them.
+type hooks struct{ gate Gate }
+
+// Before implements tool.Hooks. A function that panics refuses the call.
+func (h hooks) Before(ctx context.Context, c tool.HookCall) (_ []string, err error) {
+	defer caught(&err)
+	if h.gate.Before != nil {
+		err = h.gate.Before(ctx, Call{Tool: c.Tool, Args: c.Args})
+	}
+	return nil, err
+}
+
+// After implements tool.Hooks. A function that panics withholds the result.
+func (h hooks) After(ctx context.Context, c tool.HookCall, r tool.Result) (_ []string, err error) {
+	defer caught(&err)
+	if h.gate.After != nil {
+		err = h.gate.After(ctx, Call{Tool: c.Tool, Args: c.Args}, resultOf(r))
+	}
+	return nil, err
+}
+
+// caught turns a panic into an error.
+func caught(err *error) {
+	if v := recover(); v != nil {
+		*err = fmt.Errorf("it broke: %v", v)
+	}
+}
+
+// resultOf returns a result of package tool.
+func resultOf(done tool.Result) Result {
+	r := Result{Text: done.Words(), Data: done.Data, Changes: changesOf(done.Changes), Notes: done.Notes, Err: done.Err}
+	if done.Err != nil {
+		r.Text = done.String()
+	}
+	return r
 }

@@ -38,7 +38,9 @@ func (r Request) Render(width, height int) *View {
 		if len(v.lines)+len(lines) > maxLines {
 			break
 		}
-		v.lines = append(v.lines, lines...)
+		for _, line := range lines {
+			v.lines = append(v.lines, strings.TrimSuffix(line, "\n"))
+		}
 		v.ends = append(v.ends, len(v.lines))
 	}
 	return v
