@@ -58,6 +58,9 @@ type Options struct {
 	// Home is the user's home directory, which no workspace may show as a whole; "" if there
 	// is none.
 	Home string
+	// Path lists the directories in which commands find programs, as PATH does; "" for those of
+	// the system.
+	Path string
 	// Key seals what is stored of requests: see [gate.Gate].
 	Key []byte
 	// Approver decides about the calls of workers; nil to let them wait: see
@@ -109,7 +112,8 @@ func (o Options) secret(name string) (string, error) {
 	return o.Secret(name)
 }
 
-// FromEnvironment returns options that keep the state where the golem command keeps it.
+// FromEnvironment returns options that keep the state where the golem command keeps it, and find
+// programs where the user's shell finds them.
 func FromEnvironment() Options {
 	home, _ := os.UserHomeDir()
 	state := os.Getenv("GOLEM_STATE")
@@ -118,7 +122,7 @@ func FromEnvironment() Options {
 	} else if state == "" {
 		state = filepath.Join(home, ".local", "state", "golem")
 	}
-	return Options{State: state, Home: home}
+	return Options{State: state, Home: home, Path: os.Getenv("PATH")}
 }
 
 // A Workspace is a session over a directory: commands see the directory and change a layer over
@@ -210,7 +214,7 @@ func (w *Workspace) Exec(ctx context.Context, c Command) (Output, error) {
 	if err != nil {
 		return Output{}, err
 	}
-	x := &session.Exec{Command: c.Args[0], Profile: settings, Env: c.Env, Dir: w.dir, Path: jail.Path}
+	x := &session.Exec{Command: c.Args[0], Profile: settings, Env: c.Env, Dir: w.dir, Path: cmp.Or(w.options.Path, jail.Path)}
 	x.Attach = func(ctx context.Context, s *jail.Jail, one jail.Command) (jail.Result, error) {
 		one.Input = c.In
 		if c.Out != nil {

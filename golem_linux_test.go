@@ -170,3 +170,22 @@ func TestRuntime(t *testing.T) {
 		t.Errorf("got %+v", end)
 	}
 }
+
+// TestPath checks that commands find programs in the directories of Options.Path, and in no
+// others.
+func TestPath(t *testing.T) {
+	own := t.TempDir()
+	if err := os.WriteFile(filepath.Join(own, "hello-of-test"), []byte("#!/bin/sh\necho hello\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]string{"": "", own + ":/usr/bin:/bin": "hello\n"} {
+		ws, err := golem.Open(t.TempDir(), golem.Options{State: t.TempDir(), Path: path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := ws.Exec(context.Background(), golem.Command{Args: []string{"hello-of-test"}})
+		if out.Stdout != want || want == "" && out.Code == 0 && err == nil {
+			t.Errorf("with the path %q: got %+v, %v", path, out, err)
+		}
+	}
+}
