@@ -3,6 +3,7 @@ package golem_test
 import (
 	"context"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -187,5 +188,60 @@ func TestPath(t *testing.T) {
 		if out.Stdout != want || want == "" && out.Code == 0 && err == nil {
 			t.Errorf("with the path %q: got %+v, %v", path, out, err)
 		}
+	}
+}
+
+// TestGit stages a file, pushes it to a repository after an approval, and pulls it again.
+func TestGit(t *testing.T) {
+	dir, ctx := newProgram(t), context.Background()
+	bare := filepath.Join(t.TempDir(), "target.git")
+	for _, args := range [][]string{{"init", "-q", "--bare", "-b", "main", bare}} {
+		if out, err := exec.Command("git", args...).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
+	config := "sandbox:\n  mounts:\n    - {source: ./out, target: /out, mode: rw}\nclearance:\n  targets:\n    there: {type: bare, at: /out, path: " + bare + "}\n"
+	worker := "---\ndescription: Writes\nsandbox: inherit\ntoolsets: [filesystem, git]\n---\nWrite.\n"
+	for name, text := range map[string]string{"golem-forge.config.yaml": config, "main.worker": worker, "out/a.md": "hello\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := golem.Options{State: t.TempDir()}
+	untrusted, err := golem.Load(dir, o)
+	if sandbox.CodeOf(err) != golem.ErrUntrusted {
+		t.Fatal(err)
+	}
+	o.Trust = untrusted.Hash()
+	rt, err := golem.Load(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	yes := approver(func(r gate.Request) gate.Decision { return approve(t, r) })
+	git := rt.Git(yes)
+	commit, err := git.Stage(ctx, "there", "a note", "/out/a.md")
+	if err != nil || commit.ID == "" || len(commit.Files) != 1 || commit.Files[0].Path != "/out/a.md" {
+		t.Fatalf("got %+v, %v", commit, err)
+	}
+	if list, err := git.Staged(ctx); err != nil || len(list) != 1 || list[0].ID != commit.ID || list[0].Message != "a note" {
+		t.Errorf("got %+v, %v", list, err)
+	}
+	if _, err := rt.Git(nil).Push(ctx, commit.ID); sandbox.CodeOf(err) != gate.ErrDeclined {
+		t.Errorf("pushed without an approval: %v", err)
+	}
+	hash, err := git.Push(ctx, commit.ID)
+	if err != nil || len(hash) < 40 {
+		t.Fatalf("got %q, %v", hash, err)
+	}
+	if out, err := exec.Command("git", "-C", bare, "show", hash+":a.md").Output(); err != nil || string(out) != "hello\n" {
+		t.Errorf("got %q, %v", out, err)
+	}
+	if second, err := git.Stage(ctx, "there", "again", "/out/a.md"); err == nil {
+		if err := git.Discard(ctx, second.ID); err != nil {
+			t.Error(err)
+		}
+	}
+	if list, err := git.Staged(ctx); err != nil || len(list) != 0 {
+		t.Errorf("got %+v, %v", list, err)
 	}
 }

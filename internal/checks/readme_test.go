@@ -105,7 +105,7 @@ func TestLibraryGuides(t *testing.T) {
 	compileGuide(t, "docs/gate.md", `import ("context"; "fmt"; "time"
 "github.com/golem-forge/golem/gate"; "github.com/golem-forge/golem/sandbox")`, "(ctx context.Context, g gate.Gate, approver gate.Approver, request gate.Request, result gate.Result) error", 5)
 	compileGuide(t, "docs/embed.md", `import ("context"; "fmt"
-"github.com/golem-forge/golem"; "github.com/golem-forge/golem/gate")`, "(ctx context.Context, ws *golem.Workspace, approver gate.Approver, hash string) error", 3)
+"github.com/golem-forge/golem"; "github.com/golem-forge/golem/gate")`, "(ctx context.Context, ws *golem.Workspace, rt *golem.Runtime, approver gate.Approver, hash string) error", 3)
 }
 
 // compileGuide compiles the Go blocks of a document, each as a function with these parameters.
