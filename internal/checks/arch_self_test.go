@@ -153,7 +153,7 @@ var breaches = []struct {
 	{"a front that reads a field's text", map[string]string{"internal/front/desk/a.go": doc("desk", "import \"strings\"\nfunc a(m called) bool { return strings.Contains(m.result.Err.Hint, \"x\") }\n")}, []string{"result text"}},
 	{"a front that reads another text", map[string]string{"internal/front/cli/a.go": doc("cli", "import \"strings\"\nfunc a(r string) bool { return strings.HasPrefix(r, \"a\") }\n")}, nil},
 	{"a test that reads a result's text", map[string]string{"internal/front/cli/a_test.go": "package cli\nimport \"strings\"\nfunc a(g gate) bool { r := g.Do(); return strings.HasPrefix(r.Text, \"a\") }\n"}, nil},
-	{"code in the root folder", map[string]string{"golem.go": doc("golem", "")}, []string{"unknown package"}},
+	{"an undocumented name in the root folder", map[string]string{"golem.go": doc("golem", "func A() {}\n")}, []string{"doc comment"}},
 	{"a file that does not parse", map[string]string{"internal/decide/tool/a.go": "package\n"}, []string{"file that parses"}},
 }
 

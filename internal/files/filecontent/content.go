@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/golem-forge/golem/internal/files/patch"
+	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -88,16 +89,13 @@ func CountLines(text []byte) int {
 // Hash returns the version of content.
 func Hash(content []byte) string { return sandbox.Version{}.With(content).String() }
 
-// CountDiffLines counts the lines that a diff adds and removes.
+// CountDiffLines counts the lines that a diff adds and removes, as a person sees them.
 func CountDiffLines(diff string) (added, removed int) {
-	body := false
-	for line := range strings.Lines(diff) {
-		switch {
-		case strings.HasPrefix(line, "@@ "):
-			body = true
-		case body && line[0] == '+':
+	for r := range visible.Diff(diff) {
+		switch r.Mark {
+		case visible.Added:
 			added++
-		case body && line[0] == '-':
+		case visible.Removed:
 			removed++
 		}
 	}
