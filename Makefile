@@ -104,7 +104,7 @@ soak: export GOLEM_TEST_ROUNDS := $(ROUNDS)
 soak: ## test for hours: ROUNDS times the rounds, more with the race detector, SOAKTIME for each fuzz target
 	$(MAKE) unit TESTFLAGS=-timeout=12h
 	$(MAKE) race TESTFLAGS=-timeout=12h NOT_RACE='^(TestAttacks|TestOrdinaryUser)$$'
-	@scripts/fuzz $(SOAKTIME) $$(go list -m -f '{{.Path}}' all)
+	@scripts/roomy scripts/fuzz $(SOAKTIME) $$(go list -m -f '{{.Path}}' all)
 
 soak-hub: export GOLEM_SOAK_JOBS := $(or $(JOBS),10000)
 soak-hub: export GOLEM_SOAK_MINUTES := $(or $(MINUTES),30)
@@ -129,7 +129,7 @@ bench: build ## measure golem and its peers, and write docs/benchmarks.md
 	@scripts/bench
 
 fuzz: ## run every fuzz target for FUZZTIME (make fuzz FUZZTIME=1m)
-	@scripts/fuzz $(FUZZTIME)
+	@scripts/roomy scripts/fuzz $(FUZZTIME)
 
 lint: format vet staticcheck tidy ## run gofmt, vet, staticcheck, and check go.mod
 

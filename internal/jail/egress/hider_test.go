@@ -72,3 +72,15 @@ func TestSplitSecret(t *testing.T) {
 		t.Errorf("got %q, %v", text, err)
 	}
 }
+
+// TestPlaceholderBegins checks that a placeholder differs from the secret in the first character
+// that is not public.
+func TestPlaceholderBegins(t *testing.T) {
+	for range 2000 {
+		const value, public = "ghp_AAbbCCddEEffGGhhIIjjKKllMMnnOOppQQrr", "ghp_"
+		text, err := makePlaceholder(value)
+		if err != nil || len(text) != len(value) || text[:len(public)] != public || text[len(public)] == value[len(public)] {
+			t.Fatalf("got %q, %v", text, err)
+		}
+	}
+}
