@@ -98,7 +98,7 @@ func (g userGit) call(ctx context.Context, name string, args map[string]any, int
 	if err != nil {
 		return err
 	}
-	r := gate.Over(opened.Gate, g.approver, g.runtime.options.Key).Do(ctx, gate.User, gate.Call{Tool: name, Args: text})
+	r := gate.Over(opened.Gate, g.approver, g.runtime.options.Key, string(g.runtime.program.Root()), g.runtime.options.use).Do(ctx, gate.User, gate.Call{Tool: name, Args: text})
 	if err := opened.Close(); err != nil {
 		return err
 	}

@@ -10,7 +10,8 @@
 //	err = ws.Apply(ctx, changes, seen.Approve("ann"))
 //
 // The package starts the program again for each process of a jail. Such a process ends while
-// the package is initialised, so neither main nor another package's code runs in it twice.
+// the package is initialised, so main does not run in it. The init functions of packages that Go
+// initialises before this one do: they should have no effect outside the process.
 //
 // Package [github.com/golem-forge/golem/gate] decides about the calls of tools, and package
 // [github.com/golem-forge/golem/sandbox] gives access to files. The jail needs Linux. On other
@@ -35,6 +36,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/jail/profile"
 	"github.com/golem-forge/golem/internal/records/keyring"
+	"github.com/golem-forge/golem/internal/records/state"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/project"
 	"github.com/golem-forge/golem/internal/work/session"
@@ -91,6 +93,9 @@ func (o Options) complete(dir string) (Options, error) {
 	if o.State == "" {
 		return o, &sandbox.Error{Op: "open", Path: dir, Code: sandbox.ErrInvalid, Hint: "set Options.State to a directory for golem's state"}
 	}
+	if len(o.Key) > 0 && len(o.Key) < 16 {
+		return o, &sandbox.Error{Op: "open", Path: dir, Code: gate.ErrSeal, Hint: "Options.Key has fewer than 16 bytes"}
+	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
@@ -102,6 +107,24 @@ func (o Options) complete(dir string) (Options, error) {
 // program returns the options as package program has them.
 func (o Options) program(dir string) program.Options {
 	return program.Options{Dir: dir, State: o.State, Home: o.Home, Trust: o.Trust, Now: o.Now, Secret: o.secret}
+}
+
+// use uses up a request: it counts once, for all processes with this state.
+func (o Options) use(request string) error {
+	folder, err := state.Open(filepath.Join(o.State, "embed"))
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	used, err := folder.Once("resumed")
+	if err != nil {
+		return err
+	}
+	_, first, err := used.Decide(request, nil)
+	if err == nil && !first {
+		err = &sandbox.Error{Op: "resume", Path: request, Code: gate.ErrUsed, Hint: "these changes were decided about before; list the changes again, and ask again"}
+	}
+	return err
 }
 
 // secret returns a secret by its name.
@@ -130,7 +153,8 @@ func FromEnvironment() Options {
 type Workspace struct {
 	options Options
 	dir     string
-	mu      sync.Mutex // held while a command or a call uses the session
+	turn    chan struct{} // holds a value while a command or a call uses the session
+	mu      sync.Mutex
 	id      string
 }
 
@@ -144,15 +168,37 @@ func Open(dir string, o Options) (*Workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Workspace{options: o, dir: abs, id: o.Session}
+	w := &Workspace{options: o, dir: abs, turn: make(chan struct{}, 1), id: o.Session}
 	p, err := w.load(Off)
-	if err == nil && o.Session != "" {
-		_, err = p.Storage.Sessions.Find(o.Session)
-	}
 	if err != nil {
 		return nil, err
 	}
+	if o.Session != "" {
+		one, err := p.Storage.Sessions.Find(o.Session)
+		if err != nil {
+			return nil, err
+		}
+		if one.ID != o.Session {
+			return nil, &sandbox.Error{Op: "open", Path: o.Session, Code: sandbox.ErrNotFound, Hint: "Options.Session is the whole name of a session, as Workspace.ID returns it"}
+		}
+	}
 	return w, nil
+}
+
+// begin waits for its turn with the session, until ctx ends.
+func (w *Workspace) begin(ctx context.Context) (end func(), err error) {
+	select {
+	case w.turn <- struct{}{}:
+		return func() { <-w.turn }, nil
+	case <-ctx.Done():
+		return nil, &sandbox.Error{Op: "wait", Code: "timeout", Hint: "another command or call uses the workspace; nothing was done"}
+	}
+}
+
+func (w *Workspace) setID(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.id = id
 }
 
 // ID returns the name of the workspace's session, for [Options] and the golem command; "" before
@@ -204,8 +250,11 @@ func (w *Workspace) Exec(ctx context.Context, c Command) (Output, error) {
 	if len(c.Args) == 0 {
 		return Output{}, &sandbox.Error{Op: "exec", Code: sandbox.ErrInvalid, Hint: "Command.Args has no program"}
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	end, err := w.begin(ctx)
+	if err != nil {
+		return Output{}, err
+	}
+	defer end()
 	p, err := w.load(c.Net)
 	if err != nil {
 		return Output{}, err
@@ -218,19 +267,19 @@ func (w *Workspace) Exec(ctx context.Context, c Command) (Output, error) {
 	x.Attach = func(ctx context.Context, s *jail.Jail, one jail.Command) (jail.Result, error) {
 		one.Input = c.In
 		if c.Out != nil {
-			one.OnOutput = func(data []byte) { c.Out.Write(data) }
+			one.OnOutput = func(data []byte) {
+				defer func() { recover() }() // a broken writer ends neither the command nor the program
+				c.Out.Write(data)
+			}
 		}
 		return s.Run(ctx, one)
 	}
-	id := w.id
-	if id == "" {
-		id = session.New
-	}
+	id := cmp.Or(w.ID(), session.New)
 	opened, err := p.OpenWorker(program.WorkerOptions{Session: id, Exec: x, Tools: []string{}})
 	if err != nil {
 		return Output{}, err
 	}
-	w.id = opened.Session.ID
+	w.setID(opened.Session.ID)
 	call, err := tool.NewCall(shell.ExecArgs{Command: c.Args})
 	if err != nil {
 		return Output{}, errors.Join(err, opened.Close())
@@ -266,7 +315,7 @@ func (w *Workspace) Changes(ctx context.Context, names ...string) (Changes, erro
 	switch {
 	case err != nil:
 		return Changes{}, err
-	case r.Err != nil && r.Pending == nil && r.Err.Code != sandbox.ErrNotFound:
+	case r.Err != nil && r.Pending == nil && (r.Err.Code != sandbox.ErrNotFound || len(names) > 0):
 		return Changes{}, r.Err
 	}
 	return Changes{workspace: w, pending: r.Pending}, nil
@@ -319,7 +368,7 @@ func (w *Workspace) Apply(ctx context.Context, c Changes, d gate.Decision) error
 	if c.err != nil {
 		return c.err
 	}
-	if c.pending == nil {
+	if c.pending == nil || w.ID() == "" {
 		return &sandbox.Error{Op: "apply", Code: sandbox.ErrNotFound, Hint: "there are no changes"}
 	}
 	r, err := w.settle(ctx, settle.ApplyArgs{}, false, func(g gate.Gate, _ gate.Call) gate.Result {
@@ -331,7 +380,8 @@ func (w *Workspace) Apply(ctx context.Context, c Changes, d gate.Decision) error
 	return err
 }
 
-// Undo takes the last applied changes back. The approver is asked about the exact changes.
+// Undo takes the last applied changes back. The approver is asked about the exact changes. It
+// decides at once, and must not use the workspace.
 func (w *Workspace) Undo(ctx context.Context, a gate.Approver) error {
 	r, err := w.settleBy(ctx, settle.UndoArgs{}, true, a, func(g gate.Gate, call gate.Call) gate.Result {
 		return g.Do(ctx, gate.User, call)
@@ -344,23 +394,26 @@ func (w *Workspace) Undo(ctx context.Context, a gate.Approver) error {
 
 // Remove removes the workspace with everything that was not applied.
 func (w *Workspace) Remove() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.id == "" {
+	end, err := w.begin(context.Background())
+	if err != nil {
+		return err
+	}
+	defer end()
+	if w.ID() == "" {
 		return nil
 	}
 	p, err := w.load(Off)
 	if err != nil {
 		return err
 	}
-	one, err := p.Storage.Sessions.Find(w.id)
+	one, err := p.Storage.Sessions.Find(w.ID())
 	if err != nil {
 		return err
 	}
 	if err := p.Storage.RemoveSession(one, false, nil); err != nil {
 		return err
 	}
-	w.id = ""
+	w.setID("")
 	return nil
 }
 
@@ -376,10 +429,13 @@ func (w *Workspace) settle(ctx context.Context, args tool.Arguments, undo bool, 
 
 // settleBy is settle with an approver.
 func (w *Workspace) settleBy(ctx context.Context, args tool.Arguments, undo bool, a gate.Approver, do func(gate.Gate, gate.Call) gate.Result) (gate.Result, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.id == "" {
-		return gate.Result{}, nil
+	end, err := w.begin(ctx)
+	if err != nil {
+		return gate.Result{}, err
+	}
+	defer end()
+	if w.ID() == "" {
+		return gate.Result{Err: &sandbox.Error{Op: "call", Code: sandbox.ErrNotFound, Hint: "the workspace has no session: no command has run in it"}}, nil
 	}
 	p, err := w.load(Off)
 	if err != nil {
@@ -389,11 +445,11 @@ func (w *Workspace) settleBy(ctx context.Context, args tool.Arguments, undo bool
 	if err != nil {
 		return gate.Result{}, err
 	}
-	opened, err := p.OpenWorker(program.WorkerOptions{Session: w.id, SingleCall: true, Undo: undo, Tools: []string{call.Tool}})
+	opened, err := p.OpenWorker(program.WorkerOptions{Session: w.ID(), SingleCall: true, Undo: undo, Tools: []string{call.Tool}})
 	if err != nil {
 		return gate.Result{}, err
 	}
-	r := do(gate.Over(opened.Gate, a, w.options.Key), gate.Call{Tool: call.Tool, Args: call.Args})
+	r := do(gate.Over(opened.Gate, a, w.options.Key, w.dir+"\x00"+w.ID(), w.options.use), gate.Call{Tool: call.Tool, Args: call.Args})
 	return r, opened.Close()
 }
 

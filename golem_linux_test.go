@@ -153,11 +153,11 @@ func TestRuntime(t *testing.T) {
 	if paused.End != "paused" || err != nil || len(waiting) != 1 || waiting[0].ID() != paused.Request {
 		t.Fatalf("got %+v, and %d requests, %v", paused, len(waiting), err)
 	}
-	if err := rt.Decide(waiting[0], "ann", gate.Seen{}.Approve("ann")); err == nil {
+	if err := rt.Decide(waiting[0], gate.Seen{}.Approve("ann")); err == nil {
 		waiting, _ = rt.Requests()
 		t.Errorf("an approval of nothing was stored; %d requests wait", len(waiting))
 	}
-	if err := rt.Decide(waiting[0], "ann", approve(t, waiting[0])); err != nil {
+	if err := rt.Decide(waiting[0], approve(t, waiting[0])); err != nil {
 		t.Fatal(err)
 	}
 	if end := do(golem.Input{Resume: paused.Session}); end.End != "finished" || !strings.Contains(end.Text, "created /out/a.md") {
@@ -244,4 +244,102 @@ func TestGit(t *testing.T) {
 	if list, err := git.Staged(ctx); err != nil || len(list) != 0 {
 		t.Errorf("got %+v, %v", list, err)
 	}
+}
+
+// TestApplyOnce checks that an approval counts once, in its workspace, and that Apply never
+// reports success for nothing.
+func TestApplyOnce(t *testing.T) {
+	ctx := context.Background()
+	open := func(dir, state string) *golem.Workspace {
+		t.Helper()
+		ws, err := golem.Open(dir, golem.Options{State: state})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ws.Exec(ctx, golem.Command{Args: []string{"sh", "-c", "echo x >x"}}); err != nil {
+			t.Fatal(err)
+		}
+		return ws
+	}
+	dir, state := t.TempDir(), t.TempDir()
+	ws, other := open(dir, state), open(t.TempDir(), state)
+	changes, err := ws.Changes(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	yes := approve(t, changes.Request())
+	if err := other.Apply(ctx, changes, yes); err == nil {
+		t.Error("applied in another workspace")
+	}
+	if err := ws.Apply(ctx, changes, yes); err != nil {
+		t.Fatal(err)
+	}
+	if err := ws.Undo(ctx, approver(func(r gate.Request) gate.Decision { return approve(t, r) })); err != nil {
+		t.Fatal(err)
+	}
+	if err := ws.Apply(ctx, changes, yes); sandbox.CodeOf(err) != gate.ErrUsed {
+		t.Errorf("applied again after an undo: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "x")); err == nil {
+		t.Error("the file is there again")
+	}
+	if err := ws.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	if err := ws.Apply(ctx, changes, yes); err == nil {
+		t.Error("applied after Remove")
+	}
+	if _, err := ws.Changes(ctx, "/x"); err == nil {
+		t.Error("a name without changes is no error")
+	}
+}
+
+// TestBrokenProgram checks that a writer or a model that panics, and a model that tells something
+// late, do not end the program.
+func TestBrokenProgram(t *testing.T) {
+	ctx := context.Background()
+	ws, err := golem.Open(t.TempDir(), golem.Options{State: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := ws.Exec(ctx, golem.Command{Args: []string{"echo", "hello"}, Out: writerFunc(func() { ws.ID(); panic("broken") })})
+	if err != nil || out.Stdout != "hello\n" {
+		t.Errorf("got %+v, %v", out, err)
+	}
+	dir := newProgram(t)
+	for name, m := range map[string]golem.Model{"panics": brokenModel{panics: true}, "tells late": brokenModel{}, "is nil": (*brokenModel)(nil)} {
+		o := golem.Options{State: t.TempDir(), Model: m}
+		untrusted, err := golem.Load(dir, o)
+		if sandbox.CodeOf(err) != golem.ErrUntrusted {
+			t.Fatal(err)
+		}
+		o.Trust = untrusted.Hash()
+		rt, err := golem.Load(dir, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := false
+		for e, err := range rt.Run(ctx, golem.Input{Text: "go"}) {
+			ended = ended || err != nil || e.End != ""
+		}
+		if !ended {
+			t.Errorf("a model that %s: the run has no end", name)
+		}
+	}
+}
+
+type writerFunc func()
+
+func (f writerFunc) Write(p []byte) (int, error) { f(); return len(p), nil }
+
+type brokenModel struct{ panics bool }
+
+func (m brokenModel) Name() string { return "test:broken" }
+
+func (m brokenModel) Answer(_ context.Context, _ golem.Prompt, tell func(string)) (golem.Message, error) {
+	if m.panics {
+		panic("broken")
+	}
+	go tell("late")
+	return golem.Message{Text: "done"}, nil
 }

@@ -3,6 +3,7 @@ package golem
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 
 	"github.com/golem-forge/golem/internal/work/model"
 )
@@ -55,8 +56,22 @@ type ToolResult struct {
 // ownModel is a model of the program, as package model has it.
 type ownModel struct{ Model }
 
+// name returns the model's name. A model that panics has none.
+func (m ownModel) name() (name string, err error) {
+	defer caught(&err)
+	return m.Name(), nil
+}
+
+// caught turns a panic of a program's model into an error.
+func caught(err *error) {
+	if v := recover(); v != nil {
+		*err = fmt.Errorf("the model broke: %v", v)
+	}
+}
+
 // Answer implements model.Model.
-func (m ownModel) Answer(ctx context.Context, r model.Request, tell func(model.Piece)) (model.Answer, error) {
+func (m ownModel) Answer(ctx context.Context, r model.Request, tell func(model.Piece)) (answer model.Answer, err error) {
+	defer caught(&err)
 	p := Prompt{Worker: r.Worker, System: r.System}
 	for _, t := range r.Tools {
 		p.Tools = append(p.Tools, ToolInfo{t.Name, t.Description, t.Schema})
@@ -82,7 +97,7 @@ func (m ownModel) Answer(ctx context.Context, r model.Request, tell func(model.P
 	if err != nil {
 		return model.Answer{}, err
 	}
-	answer := model.Answer{Stop: model.Done, Model: m.Name()}
+	answer = model.Answer{Stop: model.Done, Model: m.Name()}
 	if said.Text != "" {
 		answer.Parts = append(answer.Parts, model.Part{Text: said.Text})
 	}

@@ -50,6 +50,9 @@ func Load(dir string, o Options) (*Runtime, error) {
 	if err := p.CheckEntry(); err != nil {
 		return nil, err
 	}
+	if p.Entry == nil {
+		return nil, &sandbox.Error{Op: "load", Path: filepath.Base(dir), Code: sandbox.ErrNotFound, Hint: "the directory has no worker; write main.worker"}
+	}
 	if err := p.CheckTrust(); err != nil {
 		return r, &sandbox.Error{Op: "load", Path: filepath.Base(dir), Code: ErrUntrusted, Hint: "look at the files of the program, and set Options.Trust to " + p.Content.Hash}
 	}
@@ -80,7 +83,7 @@ type Input struct {
 // An Event is a step of a run. Its texts come from workers and models, so a program escapes
 // them before it shows them.
 type Event struct {
-	Kind    string // such as message, call, result, end
+	Kind    string // such as run_start, piece, message, tool_call, tool_result, pending, run_end
 	Session string // the name of the run, for Input.Resume
 	Worker  string
 	Call    string // the same for a call and its result
@@ -99,25 +102,28 @@ func (r *Runtime) Run(ctx context.Context, in Input) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		events, over := make(chan Event), make(chan error, 1)
+		events, over, ended := make(chan Event), make(chan error), make(chan struct{})
+		defer close(ended)
 		tell := func(e Event) {
 			select {
 			case events <- e:
-			case <-ctx.Done():
+			case <-ended: // a model tells something after its answer
 			}
 		}
-		go func() {
-			defer close(events)
-			over <- r.run(ctx, in, tell)
-		}()
+		go func() { over <- r.run(ctx, in, tell) }()
 		alive := true
-		for e := range events {
-			if alive = alive && yield(e, nil); !alive {
-				cancel()
+		for {
+			select {
+			case e := <-events:
+				if alive = alive && yield(e, nil); !alive {
+					cancel()
+				}
+			case err := <-over:
+				if err != nil && alive {
+					yield(Event{}, err)
+				}
+				return
 			}
-		}
-		if err := <-over; err != nil && alive {
-			yield(Event{}, err)
 		}
 	}
 }
@@ -175,7 +181,8 @@ func eventOf(e run.Event, id string) Event {
 	return out
 }
 
-// Requests returns the requests that wait for a decision.
+// Requests returns the requests that wait for a decision. Without Options.Key, acknowledgements
+// count only for the request of the same call of Requests.
 func (r *Runtime) Requests() ([]gate.Request, error) {
 	records, err := r.program.Storage.OpenRecords()
 	if err != nil {
@@ -200,9 +207,9 @@ func (r *Runtime) Requests() ([]gate.Request, error) {
 	return list, nil
 }
 
-// Decide stores the decision about a request that waits. The first decision counts. A resumed
-// run makes the call.
-func (r *Runtime) Decide(request gate.Request, by string, d gate.Decision) error {
+// Decide stores the decision about a request that [Runtime.Requests] has returned, under the name
+// of the person in it. The first decision counts. A resumed run makes the call.
+func (r *Runtime) Decide(request gate.Request, d gate.Decision) error {
 	answer, rendered, digits, err := gate.Unwrap(d, request)
 	if err == nil && answer.Verdict == tool.Undecided {
 		err = &sandbox.Error{Op: "decide", Path: request.ID(), Code: sandbox.ErrInvalid, Hint: "it is no decision yet"}
@@ -215,7 +222,7 @@ func (r *Runtime) Decide(request gate.Request, by string, d gate.Decision) error
 		return err
 	}
 	reply := approval.Reply{Answer: answer, Rendered: rendered, DigestPrefix: digits}
-	return errors.Join(records.AnswerAs(request.ID(), by, reply, nil), records.Close())
+	return errors.Join(records.AnswerAs(request.ID(), answer.By, reply, nil), records.Close())
 }
 
 // asker is an approver as package approval has it.
@@ -239,8 +246,13 @@ func (a asker) Ask(ctx context.Context, r tool.Request) approval.Reply {
 
 // model opens the model of a run.
 func (r *Runtime) model(requests *network.OwnRequests) (model.Model, string, error) {
-	if own := r.options.Model; own != nil {
-		return ownModel{own}, own.Name(), program.CheckModel(r.program.Project.Ceiling, own.Name(), "choose one of them")
+	if r.options.Model != nil {
+		own := ownModel{r.options.Model}
+		name, err := own.name()
+		if err == nil {
+			err = program.CheckModel(r.program.Project.Ceiling, name, "choose one of them")
+		}
+		return own, name, err
 	}
 	name := r.options.ModelName
 	if name == "" {

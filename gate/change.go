@@ -2,6 +2,7 @@ package gate
 
 import (
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -13,6 +14,7 @@ type Change struct{ inner tool.Change }
 // the zero Version if there was no file. New is nil if the file is deleted.
 func NewChange(name string, version sandbox.Version, old, new []byte) Change {
 	c := tool.DescribeChange(name, version, old, new)
+	c.Empties = !filecontent.IsBlank(old) && filecontent.IsBlank(new)
 	if new == nil {
 		c.Op, c.Becomes = tool.Delete, ""
 	}

@@ -36,7 +36,12 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	journal, err := gate.OpenJournal(dir+"/.journal", time.Now)
+	state, err := os.MkdirTemp("", "journal") // not among the files of the gate
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(state)
+	journal, err := gate.OpenJournal(state, time.Now)
 	if err != nil {
 		log.Fatal(err)
 	}

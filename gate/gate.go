@@ -1,12 +1,16 @@
 package gate
 
 import (
+	"bytes"
 	"context"
+	"encoding/hex"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/records/audit"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -45,13 +49,16 @@ type Gate struct {
 	// be decided in the process that made it.
 	Key []byte
 
-	base *tool.Gate // of a workspace; its parts replace those of the gate
+	base  *tool.Gate                 // of a workspace; its parts replace those of the gate
+	place string                     // names the workspace
+	use   func(request string) error // uses up a request of the workspace
 }
 
-// Over returns a gate with the tools, files, grant and journal of another one. It is for
-// package golem: no other program can make its argument.
-func Over(base tool.Gate, a Approver, key []byte) Gate {
-	return Gate{Approver: a, Key: key, base: &base}
+// Over returns a gate with the tools, files, grant and journal of another one. The place says
+// where its requests count, and use fails for a request that was used before. Over is for
+// package golem.
+func Over(base tool.Gate, a Approver, key []byte, place string, use func(request string) error) Gate {
+	return Gate{Approver: a, Key: key, base: &base, place: place, use: use}
 }
 
 // Grant is what the worker may use. The zero Grant allows nothing.
@@ -74,12 +81,12 @@ func GrantAll() Grant {
 // Do makes one call. It runs what the tool has planned at most once, and only after the
 // decision is in the journal.
 func (g Gate) Do(ctx context.Context, origin Origin, call Call) Result {
-	return g.do(ctx, origin, call, &asking{gate: g}, "")
+	return g.do(ctx, origin, call, &asking{gate: g})
 }
 
 // Offer returns the tools that a caller can use at all, for the prompt of a model.
 func (g Gate) Offer(origin Origin) []Tool {
-	inner, err := g.inner(nil, "")
+	inner, err := g.inner(&asking{gate: g})
 	if err != nil {
 		return nil
 	}
@@ -95,17 +102,22 @@ func (g Gate) Offer(origin Origin) []Tool {
 	return list
 }
 
-// do makes a call whose approver is given. The journal names the pending request that the call
-// resumes, "" for none.
-func (g Gate) do(ctx context.Context, origin Origin, call Call, by *asking, resumes string) Result {
-	inner, err := g.inner(by, resumes)
+// do makes a call whose approver is given.
+func (g Gate) do(ctx context.Context, origin Origin, call Call, by *asking) Result {
+	inner, err := g.inner(by)
 	if err != nil {
 		return failure(call.Tool, err)
 	}
+	if len(bytes.TrimSpace(call.Args)) == 0 {
+		call.Args = nil
+	}
 	done := inner.Do(ctx, policy.Origin(origin), tool.Call{Tool: call.Tool, Args: call.Args})
+	if by.used != nil && done.Err != nil {
+		return failure(call.Tool, by.used)
+	}
 	r := resultOf(done)
 	if done.Pending != nil && by.later != nil {
-		r.Pending = &Pending{request: *by.later, origin: origin, call: call}
+		r.Pending = &Pending{request: *by.later, origin: origin, call: call, place: g.where()}
 		r.Err = &sandbox.Error{Op: call.Tool, Code: ErrDeclined, Hint: "nothing was done yet: it waits for a decision as " + by.later.id + "; do not make the call again"}
 		r.Text = "Error: " + r.Err.Error()
 	}
@@ -113,10 +125,11 @@ func (g Gate) do(ctx context.Context, origin Origin, call Call, by *asking, resu
 }
 
 // inner returns the gate as package tool has it.
-func (g Gate) inner(by *asking, resumes string) (tool.Gate, error) {
+func (g Gate) inner(by *asking) (tool.Gate, error) {
 	if g.base != nil {
 		inner := *g.base
-		inner.Approver = by.orNil(g)
+		inner.Approver, inner.Journal = by.orNil(), &onceJournal{inner.Journal, by}
+		inner.Tools = by.alwaysAsked(inner.Tools)
 		return inner, nil
 	}
 	switch {
@@ -126,6 +139,14 @@ func (g Gate) inner(by *asking, resumes string) (tool.Gate, error) {
 		return tool.Gate{}, &sandbox.Error{Op: "call", Code: ErrBlocked, Hint: "the gate has no journal; set Gate.Journal"}
 	case len(g.Key) > 0 && len(g.Key) < minKey:
 		return tool.Gate{}, &sandbox.Error{Op: "call", Code: ErrSeal, Hint: "Gate.Key has fewer than 16 bytes"}
+	}
+	if err := g.checkJournal(); err != nil {
+		return tool.Gate{}, err
+	}
+	for _, l := range g.Grant.Files {
+		if l.Access > sandbox.ReadWrite {
+			return tool.Gate{}, &sandbox.Error{Op: "call", Path: l.Path, Code: ErrBlocked, Hint: "Grant.Files has an unknown access"}
+		}
 	}
 	limits := policy.AllFiles().With(g.Grant.Files...)
 	files, err := limits.Apply(g.Files)
@@ -148,13 +169,13 @@ func (g Gate) inner(by *asking, resumes string) (tool.Gate, error) {
 	if worker == "" {
 		worker = "worker"
 	}
-	inner := tool.Gate{Grant: grant, Files: files, Journal: &recorder{journal: g.Journal, resumes: resumes}, Workers: []string{worker}, ShowReads: true}
+	inner := tool.Gate{Grant: grant, Files: files, Journal: &recorder{g.Journal, by}, Workers: []string{worker}, ShowReads: true}
 	for _, t := range g.Tools {
 		if made, ok := t.made(); ok {
 			inner.Tools = append(inner.Tools, made)
 		}
 	}
-	inner.Approver = by.orNil(g)
+	inner.Approver, inner.Tools = by.orNil(), by.alwaysAsked(inner.Tools)
 	if g.Before != nil || g.After != nil {
 		inner.Hooks = hooks{g}
 	}
@@ -176,7 +197,7 @@ func (g Gate) OpenPending(data []byte) (Pending, error) {
 	if err := disclose(g.Key, "pending", data, &s); err != nil {
 		return Pending{}, err
 	}
-	return Pending{request: Request{inner: s.Request, id: s.ID, key: g.Key}, origin: s.Origin, call: s.Call}, s.Request.CheckDigests()
+	return Pending{request: Request{inner: s.Request, id: s.ID, key: g.Key, keyed: true}, origin: s.Origin, call: s.Call, place: s.Place}, s.Request.CheckDigests()
 }
 
 // OpenSeen returns a Seen that was stored, if this gate's key has sealed it: [ErrSeal].
@@ -185,17 +206,68 @@ func (g Gate) OpenSeen(data []byte) (Seen, error) {
 	return s, disclose(g.Key, "seen", data, &s.sealed)
 }
 
-// Resume makes a call that has waited, with the decision about it. If the call would do
-// something else now, because files have changed, it is declined. A call is resumed at most
-// once, even by several processes: the journal sees to that.
+// Resume makes a call that has waited, with the decision about it, at the gate at which it was
+// made. If the call would do something else now, because files have changed, it is declined. A
+// call is resumed at most once, even by several processes: the journal sees to that. The first
+// decision counts, also if it declines.
 func (g Gate) Resume(ctx context.Context, p Pending, d Decision) Result {
 	if p.request.id == "" {
 		return failure("resume", &sandbox.Error{Op: "resume", Code: sandbox.ErrInvalid, Hint: "this is no pending call; take it from Result.Pending or Gate.OpenPending"})
 	}
-	if d.verdict == tool.Undecided {
+	if d.verdict == tool.Undecided || d.id == "" { // the zero Decision, too
 		return failure(p.call.Tool, &sandbox.Error{Op: p.call.Tool, Code: ErrDeclined, Hint: "there is no decision yet; nothing was done"})
 	}
-	return g.do(ctx, p.origin, p.call, &asking{gate: g, decision: &d, pending: &p}, p.request.id)
+	if p.place != g.where() {
+		return failure(p.call.Tool, &sandbox.Error{Op: p.call.Tool, Code: ErrDeclined, Hint: "the call was made at another gate: with other files, another journal or another worker; nothing was done"})
+	}
+	if _, _, _, err := Unwrap(d, p.request); err != nil {
+		return failure(p.call.Tool, err)
+	}
+	by := &asking{gate: g, decision: &d, pending: &p}
+	r := g.do(ctx, p.origin, p.call, by)
+	if r.Err == nil && !by.asked {
+		return failure(p.call.Tool, &sandbox.Error{Op: p.call.Tool, Code: ErrDeclined, Hint: "there is nothing left to do, or the call would do something else now; nothing was done"})
+	}
+	return r
+}
+
+// where names the gate for the requests that it makes: its worker, its files and its journal.
+func (g Gate) where() string {
+	words := []string{g.place, g.Worker}
+	if g.Files != nil {
+		for _, m := range g.Files.Mounts() {
+			words = append(words, m.Target, string(m.Source), string(m.Base))
+		}
+	}
+	if j, ok := g.Journal.(*FileJournal); ok && j != nil {
+		words = append(words, j.path)
+	}
+	return hex.EncodeToString(seal(nil, words...))
+}
+
+// checkJournal refuses a journal among the files of the gate: a tool could read its key, and
+// remove what it has used up.
+func (g Gate) checkJournal() error {
+	j, ok := g.Journal.(*FileJournal)
+	if !ok || j == nil {
+		return nil
+	}
+	for _, m := range g.Files.Mounts() {
+		if m.Source == "" {
+			continue
+		}
+		source, err := filepath.Abs(filepath.Join(string(m.Base), string(m.Source)))
+		if filepath.IsAbs(string(m.Source)) {
+			source, err = string(m.Source), nil
+		}
+		if real, wrong := filepath.EvalSymlinks(source); wrong == nil {
+			source = real
+		}
+		if rel, wrong := filepath.Rel(source, j.path); err == nil && wrong == nil && filepath.IsLocal(rel) {
+			return &sandbox.Error{Op: "call", Path: m.Target, Code: ErrBlocked, Hint: "the journal is in a directory that tools can reach; keep it elsewhere"}
+		}
+	}
+	return nil
 }
 
 // asking is the approver of one call, as package tool has it.
@@ -204,10 +276,14 @@ type asking struct {
 	decision *Decision // if it is there, nobody is asked
 	pending  *Pending  // what the decision is about
 	later    *Request  // the request, if it was not decided
+	asked    bool
+	begun    bool  // the request was used up for this call
+	used     error // that of a request which was used before
 }
 
 // Approve implements tool.Approver.
 func (a *asking) Approve(ctx context.Context, inner tool.Request) tool.Answer {
+	a.asked = true
 	r := Wrap(inner, "", a.gate.Key)
 	var d Decision
 	if a.decision == nil {
@@ -216,7 +292,7 @@ func (a *asking) Approve(ctx context.Context, inner tool.Request) tool.Answer {
 		if inner.Digest != a.pending.request.inner.Digest {
 			return tool.Answer{By: "gate", Note: "the call would do something else now than what was decided about; make it again, and look at it again"}
 		}
-		d, r.id = *a.decision, a.pending.request.id
+		d, r = *a.decision, a.pending.request // with the same digest, and the items that were rendered
 	}
 	if ctx.Err() != nil {
 		return tool.Answer{By: "gate", Note: "the decision came too late"}
@@ -232,11 +308,50 @@ func (a *asking) Approve(ctx context.Context, inner tool.Request) tool.Answer {
 }
 
 // orNil returns the approver of a call, nil if nobody can be asked.
-func (a *asking) orNil(g Gate) tool.Approver {
-	if a == nil || g.Approver == nil && a.decision == nil {
+func (a *asking) orNil() tool.Approver {
+	if a.gate.Approver == nil && a.decision == nil {
 		return nil
 	}
 	return a
+}
+
+// alwaysAsked returns the tools of a call that is resumed: the decision counts, whatever the rules
+// say now.
+func (a *asking) alwaysAsked(tools []tool.Tool) []tool.Tool {
+	if a.pending == nil {
+		return tools
+	}
+	tools = slices.Clone(tools)
+	for i := range tools {
+		tools[i].AlwaysAsk = true
+	}
+	return tools
+}
+
+// resumes returns the request that the call resumes, "" for none.
+func (a *asking) resumes() string {
+	if a.pending == nil {
+		return ""
+	}
+	return a.pending.request.id
+}
+
+// onceJournal is the journal of a workspace. It uses up the request that a call resumes.
+type onceJournal struct {
+	tool.Journal
+	by *asking
+}
+
+// Write implements tool.Journal.
+func (j *onceJournal) Write(r audit.Record, wait audit.Wait) error {
+	if id := j.by.resumes(); id != "" && !j.by.begun && (r.Kind == audit.Intent || r.Kind == audit.Refusal && r.Decision == "no") {
+		j.by.begun = true // a call may have several records
+		if err := j.by.gate.use(id); err != nil {
+			j.by.used = err
+			return err
+		}
+	}
+	return j.Journal.Write(r, wait)
 }
 
 // hooks are the functions Before and After of a gate, as package tool has them.

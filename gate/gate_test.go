@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -253,7 +254,7 @@ func TestLater(t *testing.T) {
 
 	p, data = decide(wait("/out/b.md"))
 	other, _ := decide(wait("/out/c.md"))
-	if r := g.Resume(context.Background(), other, open(data)); code(r) != gate.ErrDeclined || content(dir, "c.md") != "" {
+	if r := g.Resume(context.Background(), other, open(data)); code(r) != gate.ErrUnseen || content(dir, "c.md") != "" {
 		t.Errorf("the decision about another call: got %q", r.Text)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "b.md"), []byte("mine\n"), 0o600); err != nil {
@@ -468,4 +469,133 @@ func TestHooks(t *testing.T) {
 			t.Errorf("%s: got %+v", test.name, r)
 		}
 	}
+}
+
+// TestResumeCounts checks that a decision counts once, at the gate of the call, whatever the
+// rules say meanwhile, and also if it declines.
+func TestResumeCounts(t *testing.T) {
+	later := approver(func(r gate.Request) gate.Decision { return r.Later() })
+	g, dir := newGate(t, later)
+	other, dir2 := newGate(t, later)
+	ctx := context.Background()
+	p := *write(g, "/out/a", "new\n").Pending
+	if r := other.Resume(ctx, p, look(p.Request())); code(r) != gate.ErrDeclined || content(dir2, "a") != "" {
+		t.Errorf("at another gate: got %q", r.Text)
+	}
+	g.Rules = []gate.Rule{{Verb: gate.Write, Target: "/out", Level: gate.PreApproved}}
+	for name, d := range map[string]gate.Decision{"the zero decision": {}, "that of another request": look(write(other, "/out/a", "new\n").Pending.Request())} {
+		if r := g.Resume(ctx, p, d); r.Err == nil || content(dir, "a") != "" {
+			t.Errorf("%s, and the rules approve in advance: got %q", name, r.Text)
+		}
+	}
+	if r := g.Resume(ctx, p, p.Request().Decline("ann", "no")); code(r) != gate.ErrDeclined || content(dir, "a") != "" {
+		t.Errorf("declined, and the rules approve in advance: got %q", r.Text)
+	}
+	if r := g.Resume(ctx, p, look(p.Request())); code(r) != gate.ErrUsed || content(dir, "a") != "" {
+		t.Errorf("approved after it was declined: got %q", r.Text)
+	}
+}
+
+// TestJournalAmongFiles checks that the journal cannot be in a directory that tools reach.
+func TestJournalAmongFiles(t *testing.T) {
+	g, dir := newGate(t, approver(look))
+	inside, err := gate.OpenJournal(filepath.Join(dir, "state"), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer inside.Close()
+	g.Journal = inside
+	if r := write(g, "/out/a", "x"); code(r) != gate.ErrBlocked || content(dir, "a") != "" {
+		t.Errorf("got %q", r.Text)
+	}
+	if _, err := gate.OpenJournal(t.TempDir(), nil); err == nil {
+		t.Error("opened a journal without a clock")
+	}
+	if err := errors.Join(new(gate.FileJournal).Begin(gate.Record{}), new(gate.FileJournal).Close()); err == nil {
+		t.Error("the zero journal works")
+	}
+}
+
+// TestEdits checks that an edit writes what was shown, about the file that a name leads to.
+func TestEdits(t *testing.T) {
+	n, buffer := 0, []byte("shown\n")
+	plans := map[string]gate.Plan{
+		"shared":  gate.Edit("/out/a", func([]byte) ([]byte, error) { n++; return fmt.Appendf(nil, "content %d\n", n), nil }),
+		"buffer":  gate.Edit("/out/a", func([]byte) ([]byte, error) { return buffer, nil }),
+		"empties": gate.Edit("/out/full", func([]byte) ([]byte, error) { return nil, nil }),
+		"link":    gate.Edit("/out/link", func(old []byte) ([]byte, error) { return append(old, "more\n"...), nil }),
+		"unknown": {Effects: []gate.Effect{{Verb: 4, Target: "/out/a"}}, Run: func(context.Context, *sandbox.Sandbox) (gate.Result, error) { return gate.Result{}, nil }},
+		"hides":   {Effects: []gate.Effect{{Verb: gate.Write, Target: "/out/a"}}, Run: func(context.Context, *sandbox.Sandbox) (gate.Result, error) { return gate.Result{}, nil }},
+	}
+	var do func(name string) gate.Result
+	nested := false
+	g, dir := newGate(t, approver(func(r gate.Request) gate.Decision {
+		d := look(r)
+		if strings.Contains(r.Changes()[0].Diff(), "content 1") && !nested {
+			nested = true
+			do("shared") // plans "content 2" meanwhile, and is declined
+			return d
+		}
+		copy(buffer, "other\n")
+		if nested && strings.Contains(r.Changes()[0].Diff(), "content 2") {
+			return gate.Decision{}
+		}
+		return d
+	}))
+	for name, text := range map[string]string{"full": "text\n", "real": "old\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("real", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for name, plan := range plans {
+		g.Tools = append(g.Tools, gate.New(gate.Tool{Name: name}, func(context.Context, struct{}) (gate.Plan, error) { return plan, nil }))
+	}
+	g.Rules = []gate.Rule{{Verb: gate.Delete, Target: "/", Level: gate.Blocked}}
+	do = func(name string) gate.Result { return g.Do(context.Background(), gate.Model, gate.Call{Tool: name}) }
+	if r := do("shared"); r.Err != nil || content(dir, "a") != "content 1\n" {
+		t.Errorf("two calls with one plan: got %q, and %q", r.Text, content(dir, "a"))
+	}
+	copy(buffer, "shown\n")
+	if r := do("buffer"); r.Err != nil || content(dir, "a") != "shown\n" {
+		t.Errorf("a buffer that changes: got %q, and %q", r.Text, content(dir, "a"))
+	}
+	if r := do("empties"); code(r) != gate.ErrBlocked || content(dir, "full") != "text\n" {
+		t.Errorf("an edit that empties a file: got %q", r.Text)
+	}
+	if r := do("link"); r.Err != nil || content(dir, "real") != "old\nmore\n" {
+		t.Errorf("through a symlink: got %q, and %q", r.Text, content(dir, "real"))
+	}
+	for _, name := range []string{"unknown", "hides"} {
+		if r := do(name); r.Err == nil {
+			t.Errorf("%s: got %q", name, r.Text)
+		}
+	}
+}
+
+// TestItems checks that items show blanks at the end of lines, and no control characters.
+func TestItems(t *testing.T) {
+	texts := map[string]bool{}
+	g, _ := newGate(t, approver(func(r gate.Request) gate.Decision {
+		var all string
+		for _, item := range r.Items() {
+			if strings.ContainsAny(item.Name+item.Text, "\x1b\u202e\r") {
+				t.Errorf("got %q", item)
+			}
+			if strings.HasPrefix(item.Name, "the content") {
+				all += item.Text
+			}
+		}
+		texts[all] = true
+		return gate.Decision{}
+	}))
+	for _, text := range []string{"a\n", "a \n", "a\t\n"} {
+		write(g, "/out/a", text)
+	}
+	if len(texts) != 3 {
+		t.Errorf("got %v", texts)
+	}
+	write(g, "/out/a\u202eb", "\x1b[2J")
 }

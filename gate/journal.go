@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"time"
 
 	"github.com/golem-forge/golem/internal/records/audit"
@@ -18,7 +19,8 @@ type Journal interface {
 	// request has begun before, in any process, Begin returns an error with the code
 	// [ErrUsed].
 	Begin(r Record) error
-	// End records how a call ended, or that it was refused.
+	// End records how a call ended, or that it was refused. If r.Request is not "" and
+	// r.Decision is "no", the request was declined, and counts as used for Begin.
 	End(r Record) error
 }
 
@@ -45,7 +47,7 @@ type Record struct {
 // recorder is a journal as package tool has it.
 type recorder struct {
 	journal Journal
-	resumes string
+	by      *asking
 }
 
 // Write implements tool.Journal. A program's journal may panic: then the call is not made.
@@ -60,16 +62,19 @@ func (j *recorder) Write(r audit.Record, wait audit.Wait) (err error) {
 	if len(r.Workers) > 0 {
 		out.Worker = r.Workers[0]
 	}
-	if r.Kind == audit.Intent {
-		out.Request = j.resumes
-		return j.journal.Begin(out)
+	if out.Request = j.by.resumes(); r.Kind != audit.Intent {
+		return j.journal.End(out)
 	}
-	return j.journal.End(out)
+	if err = j.journal.Begin(out); sandbox.CodeOf(err) == ErrUsed {
+		j.by.used = err
+	}
+	return err
 }
 
 // A FileJournal keeps its records in a directory: lines of JSON, each with the hash of the line
 // before it and a seal. Many goroutines and processes may use the same directory.
 type FileJournal struct {
+	path    string
 	dir     *state.Dir
 	journal *audit.Journal
 	used    state.Once
@@ -78,11 +83,20 @@ type FileJournal struct {
 // OpenJournal opens the journal in a directory, and makes the directory if there is none. Now
 // is the clock, such as time.Now.
 func OpenJournal(dir string, now func() time.Time) (*FileJournal, error) {
+	if now == nil {
+		return nil, &sandbox.Error{Op: "open", Code: sandbox.ErrInvalid, Hint: "the journal needs a clock, such as time.Now"}
+	}
 	folder, err := state.Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	j := &FileJournal{dir: folder}
+	if j.path, err = filepath.Abs(dir); err == nil {
+		j.path, err = filepath.EvalSymlinks(j.path)
+	}
+	if err != nil {
+		return nil, errors.Join(err, folder.Close())
+	}
 	if j.used, err = folder.Once("resumed"); err == nil {
 		j.journal, err = audit.Open(folder, audit.Options{Now: now})
 	}
@@ -94,14 +108,8 @@ func OpenJournal(dir string, now func() time.Time) (*FileJournal, error) {
 
 // Begin implements [Journal].
 func (j *FileJournal) Begin(r Record) error {
-	if r.Request != "" {
-		_, first, err := j.used.Decide(r.Request, []byte(r.Call))
-		if err != nil {
-			return err
-		}
-		if !first {
-			return &sandbox.Error{Op: r.Tool, Code: ErrUsed, Hint: "the call " + r.Request + " was resumed before; make the call again to ask again"}
-		}
+	if err := j.use(r); err != nil {
+		return err
 	}
 	if r.ReadOnly {
 		return j.write(audit.Intent, r, audit.Queued)
@@ -109,8 +117,34 @@ func (j *FileJournal) Begin(r Record) error {
 	return j.write(audit.Intent, r, audit.Durable)
 }
 
+// use uses up the request of a record.
+func (j *FileJournal) use(r Record) error {
+	if j.journal == nil {
+		return errClosed
+	}
+	if r.Request == "" {
+		return nil
+	}
+	by, first, err := j.used.Decide(r.Request, []byte(r.Call))
+	if err == nil && !first && string(by) != r.Call { // a call may have several records
+		err = &sandbox.Error{Op: r.Tool, Code: ErrUsed, Hint: "the call " + r.Request + " was decided about and used before; make the call again to ask again"}
+	}
+	return err
+}
+
+// errClosed is the error of a journal that OpenJournal has not made.
+var errClosed = errors.New("the journal is not open; use gate.OpenJournal")
+
 // End implements [Journal].
 func (j *FileJournal) End(r Record) error {
+	if r.Refused && r.Decision == "no" {
+		if err := j.use(r); err != nil {
+			return err
+		}
+	}
+	if j.journal == nil {
+		return errClosed
+	}
 	kind := audit.Outcome
 	if r.Refused {
 		kind = audit.Refusal
@@ -126,6 +160,9 @@ func (j *FileJournal) write(kind audit.Kind, r Record, wait audit.Wait) error {
 // Verify returns how many records the journal has, and an error that names the first place
 // where a record was changed, removed, moved or inserted.
 func (j *FileJournal) Verify(ctx context.Context) (records int, err error) {
+	if j.journal == nil {
+		return 0, errClosed
+	}
 	report, err := audit.Verify(ctx, j.dir, nil)
 	if err == nil && report.Bad != nil {
 		err = fmt.Errorf("the journal was changed: %v", report.Bad)
@@ -134,4 +171,9 @@ func (j *FileJournal) Verify(ctx context.Context) (records int, err error) {
 }
 
 // Close writes what is not on the disk yet, and closes the journal.
-func (j *FileJournal) Close() error { return errors.Join(j.journal.Close(), j.dir.Close()) }
+func (j *FileJournal) Close() error {
+	if j.journal == nil {
+		return errClosed
+	}
+	return errors.Join(j.journal.Close(), j.dir.Close())
+}

@@ -20,6 +20,7 @@ type Pending struct {
 	request Request
 	origin  Origin
 	call    Call
+	place   string // the gate at which it was made
 }
 
 // sealedPending is a Pending as it is stored.
@@ -27,15 +28,17 @@ type sealedPending struct {
 	ID      string       `json:"id"`
 	Origin  Origin       `json:"origin"`
 	Call    Call         `json:"call"`
+	Place   string       `json:"place"`
 	Request tool.Request `json:"request"`
 }
 
 // Request returns the request, to be rendered and decided about.
 func (p Pending) Request() Request { return p.request }
 
-// MarshalBinary returns the Pending with its seal, to be stored. It needs [Gate.Key].
+// MarshalBinary returns the Pending with its seal, to be stored. It needs [Gate.Key]. It has the
+// arguments and the changes of the call in plain text.
 func (p Pending) MarshalBinary() ([]byte, error) {
-	return enclose(p.request.key, "pending", sealedPending{p.request.id, p.origin, p.call, p.request.inner})
+	return enclose(p.request.storeKey(), "pending", sealedPending{p.request.id, p.origin, p.call, p.place, p.request.inner})
 }
 
 // envelope is a value with its seal.

@@ -1,6 +1,7 @@
 package gate
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/rand"
@@ -29,6 +30,15 @@ type Request struct {
 	inner tool.Request
 	id    string
 	key   []byte // seals what the request makes
+	keyed bool   // the key is that of the gate, and others have it, too
+}
+
+// storeKey returns the key for what is stored, nil if the gate has none.
+func (r Request) storeKey() []byte {
+	if !r.keyed {
+		return nil
+	}
+	return r.key
 }
 
 // ID returns the random name of the request.
@@ -92,14 +102,21 @@ func (r Request) Items() []Item {
 		if key == "" {
 			key = tool.ItemCall
 		}
-		rows[key] = append(rows[key], strings.TrimSpace(row.Mark+" "+row.Text))
+		rows[key] = append(rows[key], strings.TrimPrefix(row.Mark+" "+row.Text, " "))
 	}
 	var items []Item
-	omitted := r.inner.Omitted()
+	names, omitted := map[string]string{tool.ItemCall: "the call", tool.ItemWhy: "why it asks", tool.ItemArguments: "all arguments"}, map[string]bool{}
+	for i, c := range r.inner.Changes {
+		names[tool.ItemChange(i)] = string(c.Op) + " " + visible.Name(c.Path)
+		names[tool.ItemContent(i)] = "the content of " + visible.Name(c.Path)
+	}
+	for _, key := range r.inner.Omitted() {
+		omitted[key] = true
+	}
 	for _, key := range r.inner.Items() {
-		item := Item{Name: strings.Join(r.inner.DescribeItems([]string{key}), ", "), Text: strings.Join(rows[key], "\n")}
-		if slices.Contains(omitted, key) || len(rows[key]) == 0 || len(item.Text) > maxItem {
-			item.Name, item.Text = "not shown: "+key, visible.Cut(item.Text, 1000)
+		item := Item{Name: cmp.Or(names[key], key), Text: strings.Join(rows[key], "\n")}
+		if omitted[key] || len(rows[key]) == 0 || len(item.Text) > maxItem {
+			item.Name, item.Text = "not shown: "+item.Name, visible.Cut(item.Text, 1000)
 		} else {
 			item.Ack = r.ack(key, item.Text)
 		}
@@ -116,10 +133,14 @@ func (r Request) ack(key, text string) string {
 // Acknowledge returns a Seen of items that a person was shown, by the Ack of each. It is an
 // error if one of the items of the request is missing: [ErrUnseen].
 func (r Request) Acknowledge(acks ...string) (Seen, error) {
+	given := make(map[string]bool, len(acks))
+	for _, ack := range acks {
+		given[ack] = true
+	}
 	var rendered []string
-	items, keys := r.Items(), r.inner.Items()
-	for i, item := range items {
-		if item.Ack != "" && slices.ContainsFunc(acks, func(a string) bool { return hmac.Equal([]byte(a), []byte(item.Ack)) }) {
+	keys := r.inner.Items()
+	for i, item := range r.Items() {
+		if item.Ack != "" && given[item.Ack] {
 			rendered = append(rendered, keys[i])
 		}
 	}
@@ -140,7 +161,7 @@ func (r Request) see(rendered []string, digest string) (Seen, error) {
 	if _, err := r.inner.See(rendered, digest); err != nil {
 		return Seen{}, err
 	}
-	return Seen{sealed: sealedSeen{ID: r.id, Digest: r.inner.Digest, Rendered: rendered, Prefix: digest}, key: r.key}, nil
+	return Seen{sealed: sealedSeen{ID: r.id, Digest: r.inner.Digest, Rendered: rendered, Prefix: digest}, key: r.storeKey()}, nil
 }
 
 // A Seen says what of a request was rendered, or that the person typed its digest. Only the
@@ -191,10 +212,11 @@ func Wrap(inner tool.Request, id string, key []byte) Request {
 	if id == "" {
 		id = hex.EncodeToString(random[:8])
 	}
-	if len(key) == 0 {
+	keyed := len(key) > 0
+	if !keyed {
 		key = random[16:] // good for this request only
 	}
-	return Request{inner: inner, id: id, key: key}
+	return Request{inner: inner, id: id, key: key, keyed: keyed}
 }
 
 // Unwrap returns what a decision about a request means for package tool: the answer, the items

@@ -1,6 +1,8 @@
 package gate
 
 import (
+	"slices"
+
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -20,6 +22,11 @@ const (
 
 // String returns the verb as requests and the journal show it.
 func (v Verb) String() string { return policy.Verb(v).String() }
+
+// isKnown reports whether the verb is one of the constants.
+func (v Verb) isKnown() bool {
+	return slices.Contains([]Verb{Read, Write, Delete, Run, Connect, Use}, v)
+}
 
 // An Effect is a verb with its target: write /out/a.md.
 type Effect struct {
@@ -60,7 +67,7 @@ type Rule struct {
 func rulesOf(rules []Rule) ([]policy.Rule, error) {
 	var list []policy.Rule
 	for _, r := range rules {
-		if r.Level > PreApproved || r.Target == "" || r.Verb == 0 {
+		if r.Level > PreApproved || r.Target == "" || !r.Verb.isKnown() {
 			return nil, &sandbox.Error{Op: "call", Path: r.Target, Code: ErrBlocked, Hint: "a rule needs a verb, a target and a level; see gate.Rule"}
 		}
 		list = append(list, policy.Rule{Verb: policy.Verb(r.Verb), Target: r.Target, Approval: policy.Approval(r.Level), From: r.From})

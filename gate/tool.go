@@ -82,58 +82,67 @@ func (t Tool) made() (tool.Tool, bool) {
 
 // A Plan says what a call would do. The zero Plan is an error.
 type Plan struct {
-	// Effects are all effects of the call. Run gets a sandbox that allows no others. A call
-	// without effects is asked about every time.
+	// Effects are all effects of the call. Run gets a sandbox that allows no others. To write a
+	// file is to read it, too. A call without effects is asked about every time; one with only
+	// Read effects must do nothing else.
 	Effects []Effect
 	// Summary says in a few words what the call does, "" if its changes show it.
 	Summary string
 	// Changes works out the exact changes, with a sandbox that can only read. The approver
-	// sees them, and Run must make exactly these or fail. It is nil for a call that changes no
-	// files.
+	// sees them, and Run must make exactly these or fail: the gate does not compare. It is nil
+	// for a call that changes no files.
 	Changes func(ctx context.Context, files *sandbox.Sandbox) ([]Change, error)
-	// Run does what was planned, after the decision.
+	// Run does what was planned, after the decision. Its sandbox must not be used after it
+	// returns.
 	Run func(ctx context.Context, files *sandbox.Sandbox) (Result, error)
+
+	edit func(old []byte) ([]byte, error) // of Edit
 }
 
 // Edit returns the plan to change one file. Change gets the old content, nil if there is no
 // file, and returns the new content. The run writes exactly what the approver saw, and fails
 // if the file has changed meanwhile.
 func Edit(name string, change func(old []byte) ([]byte, error)) Plan {
+	return Plan{Effects: []Effect{{Write, name}}, edit: change}
+}
+
+// complete returns the plan of an edit with the functions for one call, about the file that the
+// name leads to.
+func (p Plan) complete(name string) Plan {
 	var content []byte
 	var base sandbox.Version
-	return Plan{
-		Effects: []Effect{{Read, name}, {Write, name}},
-		Changes: func(ctx context.Context, files *sandbox.Sandbox) ([]Change, error) {
-			old, version, err := files.ReadVersion(name)
-			if err != nil && !errors.Is(err, sandbox.ErrNotFound) {
-				return nil, err
-			}
-			if content, err = change(slices.Clone(old)); err != nil {
-				return nil, err
-			}
-			base = version
-			return []Change{{inner: tool.DescribeChange(name, base, old, content)}}, nil
-		},
-		Run: func(ctx context.Context, files *sandbox.Sandbox) (Result, error) {
-			write := func() (sandbox.Info, error) { return files.WriteIf(name, content, base) }
-			if base.IsZero() {
-				write = func() (sandbox.Info, error) { return files.WriteNew(name, content) }
-			}
-			_, err := write()
-			return Result{Text: "wrote " + name}, err
-		},
+	p.Changes = func(ctx context.Context, files *sandbox.Sandbox) ([]Change, error) {
+		old, version, err := files.ReadVersion(name)
+		if err != nil && !errors.Is(err, sandbox.ErrNotFound) {
+			return nil, err
+		}
+		new, err := p.edit(slices.Clone(old))
+		if err != nil {
+			return nil, err
+		}
+		content, base = slices.Clone(new), version
+		return []Change{NewChange(name, base, old, append([]byte{}, content...))}, nil
 	}
+	p.Run = func(ctx context.Context, files *sandbox.Sandbox) (Result, error) {
+		write := func() (sandbox.Info, error) { return files.WriteIf(name, content, base) }
+		if base.IsZero() {
+			write = func() (sandbox.Info, error) { return files.WriteNew(name, content) }
+		}
+		_, err := write()
+		return Result{Text: "wrote " + sandbox.Shown(name)}, err
+	}
+	return p
 }
 
 // inner returns the plan as package tool has it. File names are canonical there, with symlinks
 // followed.
 func (p Plan) inner(names tool.Names) (tool.Plan, error) {
-	if p.Run == nil {
-		return tool.Plan{}, errors.New("a plan without Run")
-	}
 	var effects []policy.Effect
-	reads := true
+	reads, changes := true, false
 	for _, e := range p.Effects {
+		if !e.Verb.isKnown() {
+			return tool.Plan{}, errors.New("a plan with an unknown verb")
+		}
 		if e.isFile() {
 			access := sandbox.ReadWrite
 			if e.Verb == Read {
@@ -145,8 +154,20 @@ func (p Plan) inner(names tool.Names) (tool.Plan, error) {
 			}
 			e.Target = at
 		}
-		reads = reads && e.Verb == Read
+		if e.Verb == Write { // the run can read what it writes
+			effects = append(effects, Effect{Read, e.Target}.inner())
+		}
+		reads, changes = reads && e.Verb == Read, changes || e.Verb == Write || e.Verb == Delete
 		effects = append(effects, e.inner())
+		if p.edit != nil {
+			p = p.complete(e.Target)
+		}
+	}
+	switch {
+	case p.Run == nil:
+		return tool.Plan{}, errors.New("a plan without Run")
+	case changes && p.Changes == nil:
+		return tool.Plan{}, errors.New("a plan that writes or deletes files, and does not say how; set Plan.Changes")
 	}
 	run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 		r, err := p.Run(ctx, files)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/decide/display"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // The limits of a view.
@@ -28,7 +29,7 @@ type View struct {
 }
 
 // Render returns a view of the request, with lines of at most width columns and pages of at
-// most height lines. It has no control characters. Of a huge request it has only the first
+// most height lines, but no fewer than 40 columns and 5 lines. It has no control characters. Of a huge request it has only the first
 // 100,000 lines, which is not enough to approve it: see [Request.Unseen].
 func (r Request) Render(width, height int) *View {
 	width, height = min(max(width, minWidth), maxWidth), min(max(height, minHeight), maxHeight)
@@ -47,7 +48,7 @@ func (r Request) Render(width, height int) *View {
 }
 
 // Pages returns how many pages there are.
-func (v *View) Pages() int { return (len(v.lines) + v.height - 1) / v.height }
+func (v *View) Pages() int { return (len(v.lines) + v.height - 1) / max(v.height, 1) }
 
 // Page returns a page to show, "" if there is none with that index. The first is page 0.
 func (v *View) Page(i int) string {
@@ -62,7 +63,7 @@ func (v *View) Page(i int) string {
 // the request: [ErrUnseen].
 func (v *View) Seen() (Seen, error) {
 	var shown []visible.Row
-	start := 0
+	start, missing := 0, len(v.ends) < len(v.rows)
 	for i, end := range v.ends {
 		whole := true
 		for line := start; line < end; line++ {
@@ -71,7 +72,11 @@ func (v *View) Seen() (Seen, error) {
 		if whole {
 			shown = append(shown, v.rows[i])
 		}
+		missing = missing || !whole && v.rows[i].Item == "" // a warning that belongs to all of it
 		start = end
+	}
+	if missing {
+		return Seen{}, &sandbox.Error{Op: "approve", Code: ErrUnseen, Hint: "only " + v.String() + " were shown; show all of them"}
 	}
 	return v.request.see(display.RenderedItems(v.rows, shown), "")
 }

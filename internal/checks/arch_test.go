@@ -190,7 +190,7 @@ var variables = []limit{
 var goroutines = limit{
 	only: []string{
 		"sandbox/walk*.go", "sandbox/search*.go", "sandbox/sandboxtest", "internal/records/state/statetest",
-		"internal/records/audit", "internal/work/run", "internal/work/model", "internal/work/model/*", "internal/jail/egress", "internal/jail", "internal/files/changes", "internal/hub/store", "internal/hub/serve", "internal/hub/node", "internal/people/terminal", "internal/front/*", "runtime.go",
+		"internal/records/audit", "internal/work/run", "internal/work/model", "internal/work/model/*", "internal/jail/egress", "internal/jail", "internal/files/changes", "internal/hub/store", "internal/hub/serve", "internal/hub/node", "internal/people/terminal", "internal/front/*", "runtime.go", "examples/embed/*",
 	},
 	why: "a goroutine has an owner that waits for it",
 }

@@ -42,7 +42,8 @@ func TestService(t *testing.T) {
 	}
 	apply := func(digest string) int {
 		t.Helper()
-		status, _ := post("/ann/apply", "application/x-www-form-urlencoded", url.Values{"digest": {digest}}.Encode())
+		status, text := post("/ann/apply", "application/x-www-form-urlencoded", url.Values{"digest": {digest}}.Encode())
+		t.Log(text)
 		return status
 	}
 	first := exec("echo one >a; echo out; exit 3")

@@ -1,5 +1,5 @@
 // Command web lets a person decide in a browser about the file changes of an agent. The agent
-// sends its calls to /call, and the person opens /.
+// sends its calls to one port, and the person opens the other, which the agent must not reach.
 package main
 
 import (
@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"html/template"
 	"log"
+	"maps"
 	"net/http"
 	"os"
 	"sync"
@@ -27,7 +28,8 @@ func main() {
 	}
 	desk := &desk{questions: map[string]question{}}
 	desk.gate = gate.Gate{Tools: gate.FileTools(), Files: files, Grant: gate.GrantAll(), Approver: desk, Journal: journal}
-	log.Fatal(http.ListenAndServe("127.0.0.1:"+os.Args[1], desk.handler()))
+	go func() { log.Fatal(http.ListenAndServe("127.0.0.1:"+os.Args[1], desk.calls())) }()
+	log.Fatal(http.ListenAndServe("127.0.0.1:"+os.Args[2], desk.pages()))
 }
 
 // A desk shows requests in a browser and waits for the answers.
@@ -61,9 +63,9 @@ func (d *desk) Approve(ctx context.Context, r gate.Request) gate.Decision {
 	}
 }
 
-func (d *desk) handler() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("POST /call", func(w http.ResponseWriter, r *http.Request) {
+// calls returns the handler for the agent.
+func (d *desk) calls() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		var call gate.Call
 		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 8<<20)).Decode(&call); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
@@ -71,10 +73,16 @@ func (d *desk) handler() http.Handler {
 		}
 		json.NewEncoder(w).Encode(d.gate.Do(r.Context(), gate.Model, call).Text)
 	})
+}
+
+// pages returns the handler for the person.
+func (d *desk) pages() http.Handler {
+	mux := http.NewServeMux()
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
 		d.mu.Lock()
-		defer d.mu.Unlock()
-		page.Execute(w, d.questions)
+		questions := maps.Clone(d.questions)
+		d.mu.Unlock()
+		page.Execute(w, questions)
 	})
 	mux.HandleFunc("POST /decide", func(w http.ResponseWriter, r *http.Request) {
 		d.mu.Lock()

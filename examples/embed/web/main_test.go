@@ -30,7 +30,8 @@ func TestDesk(t *testing.T) {
 	defer journal.Close()
 	d := &desk{questions: map[string]question{}}
 	d.gate = gate.Gate{Tools: gate.FileTools(), Files: files, Grant: gate.GrantAll(), Approver: d, Journal: journal}
-	server := httptest.NewServer(d.handler())
+	agent, server := httptest.NewServer(d.calls()), httptest.NewServer(d.pages())
+	defer agent.Close()
 	defer server.Close()
 	for _, test := range []struct {
 		name          string
@@ -42,7 +43,7 @@ func TestDesk(t *testing.T) {
 	} {
 		result := make(chan string)
 		go func() {
-			response, err := http.Post(server.URL+"/call", "application/json", strings.NewReader(`{"tool": "write_file", "args": {"path": "/out/`+test.name+`", "content": "<b>hi</b>"}}`))
+			response, err := http.Post(agent.URL, "application/json", strings.NewReader(`{"tool": "write_file", "args": {"path": "/out/`+test.name+`", "content": "<b>hi</b>"}}`))
 			if err != nil {
 				result <- err.Error()
 				return
