@@ -70,7 +70,7 @@ export CGO_ENABLED := 0
 STAMPED := $(GOFLAGS)
 export GOFLAGS := $(GOFLAGS) -buildvcs=false -trimpath
 
-.PHONY: help build build-hub demo demo-hub soak-hub test soak everyday screenshots dist bench fuzz lint clean \
+.PHONY: help build build-hub demo demo-hub soak-hub test soak everyday adapters screenshots dist bench fuzz lint clean \
 	format vet staticcheck tidy unit race systems cross need-race tools
 
 help: ## list the targets
@@ -117,6 +117,9 @@ everyday: ## run the commands of docs/jail.md, "Everyday work", in the jail; ins
 	@scripts/need $(COMMANDS) unshare=util-linux $(NEEDS) $(CLIENTS) $(EVERYDAY)
 	go test -count=1 -vet=off -timeout 2h -parallel 2 -run '^TestEverydayWork$$' ./cmd/golem
 	go test -count=1 -vet=off -run '^TestEverydayTable$$' ./cmd/golem -update
+
+adapters: ## test the adapters for agent frameworks
+	@for name in langchaingo eino genkit; do (cd examples/embed/$$name && go test ./...) || exit; done
 
 screenshots: ## draw the pictures of golem desk in docs/, from the program of make demo; needs chromium
 	@scripts/need $(CHROMIUM)
