@@ -21,7 +21,7 @@
 //
 // A decision may come later, from another process: see [Request.Later] and [Gate.Resume].
 // [Pending] and Seen can be stored. They carry a seal made with [Gate.Key], and each approval
-// is used at most once.
+// is used at most once, at the gate at which the call was made.
 //
 // # Rules
 //
