@@ -20,11 +20,11 @@ type wing struct {
 // wings are all directories with packages. The numbers only go down: see TestSize. If a new
 // feature needs more lines, raise the number in a commit of its own that says why.
 var wings = []wing{
-	{".", 900, "the public package golem: workspaces, workers and models for other programs"},
-	{"gate", 1180, "the public package gate: tools, rules, approvals and a journal for other programs"},
+	{".", 981, "the public package golem: workspaces, workers and models for other programs"},
+	{"gate", 1375, "the public package gate: tools, rules, approvals and a journal for other programs"},
 	{"sandbox", 9410, "the public package sandbox: file access for workers"},
 	{"internal/files", 14296, "files that change: overlays of commands and sessions, apply, undo, merging, sending to other machines"},
-	{"internal/jail", 20755, "commands that run: confinement, network, keys, settings of agents"},
+	{"internal/jail", 20757, "commands that run: confinement, network, keys, settings of agents"},
 	{"internal/decide", 14271, "who may do what: policy, tools and their gate, approval, trust, untrusted content"},
 	{"internal/work", 39859, "programs and workers: configuration, sessions, runs, models, tools"},
 	{"internal/clearance", 14030, "the way out: staging, scanning, review, git"},
@@ -34,7 +34,7 @@ var wings = []wing{
 	{"internal/front", 30208, "the ways in: command line, full screen, browser, MCP, hub"},
 	{"internal/checks", 780, "tests of the architecture, the documents and the releases; helpers for tests"},
 	{"cmd", 24, "the two programs"},
-	{"examples", 430, "programs that use the public packages"},
+	{"examples", 438, "programs that use the public packages"},
 }
 
 // sizeSlack is how far a wing may shrink before its number must follow.
