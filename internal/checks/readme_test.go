@@ -108,6 +108,87 @@ func TestLibraryGuides(t *testing.T) {
 "github.com/golem-forge/golem"; "github.com/golem-forge/golem/gate")`, "(ctx context.Context, ws *golem.Workspace, rt *golem.Runtime, approver gate.Approver, hash string) error", 3)
 }
 
+// TestTypeScriptGuide runs every Go block of the page, each in an empty directory.
+func TestTypeScriptGuide(t *testing.T) {
+	const document = "docs/from-typescript-api.md"
+	var code, calls strings.Builder
+	code.WriteString(`package main
+import ("context"; "fmt"; "os"; "os/exec"; "time"
+"github.com/golem-forge/golem"; "github.com/golem-forge/golem/gate"; "github.com/golem-forge/golem/sandbox")
+
+func withRepository() (*golem.Runtime, error) {
+	os.MkdirAll("other/workspace/analyses", 0o700)
+	os.WriteFile("other/workspace/analyses/topic.md", []byte("text\n"), 0o600)
+	os.WriteFile("other/golem-forge.config.yaml", []byte("sandbox:\n  mounts:\n    - {source: ./workspace, target: /workspace, mode: rw}\nclearance:\n  targets:\n    reports: {type: bare, at: /workspace, path: ../reports.git}\n"), 0o600)
+	os.WriteFile("other/main.worker", []byte("---\ndescription: Writes\nsandbox: inherit\ntoolsets: [filesystem, git]\n---\nWrite.\n"), 0o600)
+	if out, err := exec.Command("git", "init", "-q", "--bare", "-b", "main", "reports.git").CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%v: %s", err, out)
+	}
+	o := golem.Options{State: "state-of-other"}
+	untrusted, err := golem.Load("other", o)
+	if sandbox.CodeOf(err) != golem.ErrUntrusted {
+		return nil, err
+	}
+	o.Trust = untrusted.Hash()
+	return golem.Load("other", o)
+}
+
+type yes struct{}
+
+func (yes) Approve(_ context.Context, r gate.Request) gate.Decision {
+	view := r.Render(100, 100)
+	for i := range view.Pages() {
+		view.Page(i)
+	}
+	seen, err := view.Seen()
+	if err != nil {
+		return r.Decline("yes", err.Error())
+	}
+	return seen.Approve("yes")
+}
+
+func run(name string, block func(context.Context, gate.Approver, *golem.Runtime) error) {
+	dir, err := os.MkdirTemp("", "block")
+	if err == nil {
+		err = os.Chdir(dir)
+	}
+	var repositories *golem.Runtime
+	if err == nil {
+		repositories, err = withRepository()
+	}
+	if err == nil {
+		err = block(context.Background(), yes{}, repositories)
+	}
+	os.RemoveAll(dir)
+	if err != nil {
+		fmt.Println(name, err)
+		os.Exit(1)
+	}
+}
+var _, _, _ = time.Now, golem.Load, sandbox.New
+`)
+	pieces := 0
+	for _, b := range blocks(t, document) {
+		if b.lang == "go" {
+			pieces++
+			fmt.Fprintf(&code, "func piece%d(ctx context.Context, approver gate.Approver, repositories *golem.Runtime) error {\n//line %s:%d\n%s}\n", pieces, document, b.line, b.text)
+			fmt.Fprintf(&calls, "run(%q, piece%d)\n", fmt.Sprintf("%s:%d", document, b.line), pieces)
+		}
+	}
+	if pieces < 6 {
+		t.Fatalf("%s: found %d pieces of Go: the test checks nothing", document, pieces)
+	}
+	fmt.Fprintf(&code, "func main() {\n%s}\n", calls.String())
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "main.go"), []byte(code.String()), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	build(t, filepath.Join(dir, "blocks"), filepath.Join(dir, "main.go"))
+	if out, err := exec.Command(filepath.Join(dir, "blocks")).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // compileGuide compiles the Go blocks of a document, each as a function with these parameters.
 // The only errors that it ignores are an unused variable and a missing return.
 func compileGuide(t *testing.T, document, imports, parameters string, least int) {
