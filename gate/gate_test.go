@@ -599,3 +599,32 @@ func TestItems(t *testing.T) {
 	}
 	write(g, "/out/a\u202eb", "\x1b[2J")
 }
+
+// TestArgumentsBesideDiff checks that an approver sees what a call sends, if it also changes a
+// file.
+func TestArgumentsBesideDiff(t *testing.T) {
+	type args struct {
+		Body string `json:"body" jsonschema:"what to send"`
+	}
+	shown := ""
+	g, _ := newGate(t, approver(func(r gate.Request) gate.Decision {
+		for _, item := range r.Items() {
+			shown += item.Text
+		}
+		return gate.Decision{}
+	}))
+	g.Grant.Hosts = []string{"example.com"}
+	g.Tools = []gate.Tool{gate.New(gate.Tool{Name: "post"}, func(_ context.Context, a args) (gate.Plan, error) {
+		return gate.Plan{
+			Effects: []gate.Effect{{Verb: gate.Write, Target: "/out/log"}, {Verb: gate.Connect, Target: "example.com"}},
+			Changes: func(context.Context, *sandbox.Sandbox) ([]gate.Change, error) {
+				return []gate.Change{gate.NewChange("/out/log", sandbox.Version{}, nil, []byte("sent\n"))}, nil
+			},
+			Run: func(context.Context, *sandbox.Sandbox) (gate.Result, error) { return gate.Result{}, nil },
+		}, nil
+	})}
+	g.Do(context.Background(), gate.Model, gate.Call{Tool: "post", Args: []byte(`{"body": "the secret"}`)})
+	if !strings.Contains(shown, "the secret") {
+		t.Errorf("got %q", shown)
+	}
+}

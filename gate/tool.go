@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
@@ -33,6 +34,13 @@ func New[A any](t Tool, plan func(ctx context.Context, args A) (Plan, error)) To
 		p, err := plan(ctx, args)
 		if err != nil {
 			return tool.Plan{}, err
+		}
+		if p.sendsBeside() { // the diff would stand for the arguments, and does not show what is sent
+			text, err := json.Marshal(args)
+			if err != nil {
+				return tool.Plan{}, err
+			}
+			p.Summary = strings.TrimSpace(p.Summary + " with the arguments " + string(text))
 		}
 		return p.inner(names)
 	})
@@ -97,6 +105,11 @@ type Plan struct {
 	Run func(ctx context.Context, files *sandbox.Sandbox) (Result, error)
 
 	edit func(old []byte) ([]byte, error) // of Edit
+}
+
+// sendsBeside reports whether the call changes files and does something else, too.
+func (p Plan) sendsBeside() bool {
+	return p.Changes != nil && slices.ContainsFunc(p.Effects, func(e Effect) bool { return !e.isFile() })
 }
 
 // Edit returns the plan to change one file. Change gets the old content, nil if there is no
