@@ -386,6 +386,9 @@ func (w *Workspace) Undo(ctx context.Context, a gate.Approver) error {
 	r, err := w.settleBy(ctx, settle.UndoArgs{}, true, a, func(g gate.Gate, call gate.Call) gate.Result {
 		return g.Do(ctx, gate.User, call)
 	})
+	if r.Pending != nil {
+		return &sandbox.Error{Op: "undo", Code: gate.ErrDeclined, Hint: "the approver has decided nothing; an undo cannot wait, so decide at once; nothing was done"}
+	}
 	if err == nil && r.Err != nil {
 		err = r.Err
 	}

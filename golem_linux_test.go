@@ -77,6 +77,9 @@ func TestWorkspace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := again.Undo(ctx, approver(func(r gate.Request) gate.Decision { return r.Later() })); sandbox.CodeOf(err) != gate.ErrDeclined || !strings.Contains(err.Error(), "decide at once") {
+		t.Errorf("an undo that waits: got %v", err)
+	}
 	if err := again.Undo(ctx, approver(func(r gate.Request) gate.Decision { return approve(t, r) })); err != nil {
 		t.Fatal(err)
 	}
@@ -236,10 +239,15 @@ func TestGit(t *testing.T) {
 	if out, err := exec.Command("git", "-C", bare, "show", hash+":a.md").Output(); err != nil || string(out) != "hello\n" {
 		t.Errorf("got %q, %v", out, err)
 	}
-	if second, err := git.Stage(ctx, "there", "again", "/out/a.md"); err == nil {
-		if err := git.Discard(ctx, second.ID); err != nil {
-			t.Error(err)
-		}
+	if err := os.WriteFile(filepath.Join(dir, "out/a.md"), []byte("again\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	second, err := git.Stage(ctx, "there", "again", "/out/a.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := git.Discard(ctx, second.ID); err != nil {
+		t.Error(err)
 	}
 	if list, err := git.Staged(ctx); err != nil || len(list) != 0 {
 		t.Errorf("got %+v, %v", list, err)
