@@ -162,7 +162,7 @@ func (e everyday) try(t *testing.T, golem, level string, user int) {
 	}
 	cmd.SysProcAttr = asUser(user)
 	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, time.Second
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, 10*time.Second
 	run := cmd.Run
 	if level == "landlock" {
 		run = func() error { return withoutNamespaces(cmd.Run) }

@@ -96,7 +96,7 @@ func runLimited(t *testing.T, limit time.Duration, env []string, program string,
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	cmd.Dir, cmd.WaitDelay = npmCache(t), time.Second
+	cmd.Dir, cmd.WaitDelay = npmCache(t), 10*time.Second
 	cmd.Env = append(os.Environ(), "npm_config_fetch_retries=1", "npm_config_fetch_retry_mintimeout=1000", "npm_config_fetch_timeout=15000", "npm_config_update_notifier=false")
 	cmd.Env = append(cmd.Env, env...)
 	return cmd.CombinedOutput()

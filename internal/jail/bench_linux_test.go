@@ -305,7 +305,7 @@ func (p peer) tried() error {
 		return errors.New("npm has not installed it")
 	}
 	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, time.Second
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &out, &out, 10*time.Second
 	if err := cmd.Start(); err != nil {
 		return err
 	}

@@ -72,7 +72,9 @@ func (s *ObjectStore) command(ctx context.Context, at place, args ...string) *ex
 	if len(at.more) > 0 {
 		cmd.Env = append(cmd.Env, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+quoteList(at.more))
 	}
-	cmd.WaitDelay = time.Second // a child of git may hold its streams open
+	// A child of git may hold its streams open, and so does every other program that golem
+	// starts at this moment, until its exec. On a busy machine that takes seconds.
+	cmd.WaitDelay = 10 * time.Second
 	return cmd
 }
 

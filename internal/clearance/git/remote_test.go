@@ -205,3 +205,21 @@ func TestRemotesWithTricks(t *testing.T) {
 		}
 	}
 }
+
+// TestStreamsHeldByOthers runs a git that ends while another process holds its streams,
+// as every process does that is started at the same moment.
+func TestStreamsHeldByOthers(t *testing.T) {
+	t.Parallel()
+	real, err := exec.LookPath("git")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "git")
+	writeFile(t, program, "#!/bin/sh\nsleep 1.5 &\nexec "+real+" \"$@\"\n")
+	if err := os.Chmod(program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := git.Open(t.Context(), filepath.Join(t.TempDir(), "state"), program); err != nil {
+		t.Error(err)
+	}
+}

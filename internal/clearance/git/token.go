@@ -85,7 +85,7 @@ func (c Credentials) askGH(ctx context.Context, server string) string {
 		}
 		var out bytes.Buffer
 		cmd := exec.CommandContext(ctx, program, "auth", "token", "--hostname", u.Host)
-		cmd.Dir, cmd.Env, cmd.Stdout, cmd.WaitDelay = os.TempDir(), c.env, &out, time.Second
+		cmd.Dir, cmd.Env, cmd.Stdout, cmd.WaitDelay = os.TempDir(), c.env, &out, 10*time.Second
 		if cmd.Run() != nil {
 			return ""
 		}

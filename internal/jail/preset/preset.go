@@ -80,7 +80,7 @@ func (c Client) run(ctx context.Context, name string, args ...string) (string, e
 	defer cancel()
 	out, problem := &limited{most: maxOutput}, &limited{most: 200}
 	cmd := exec.CommandContext(ctx, file, args...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = c.Dir, c.environ(), out, problem, time.Second
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = c.Dir, c.environ(), out, problem, 10*time.Second
 	err := cmd.Run()
 	line := strings.Join(append([]string{name}, args...), " ")
 	switch {

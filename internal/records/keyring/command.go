@@ -24,7 +24,7 @@ func Run(ctx context.Context, command, env []string) (string, error) {
 	}
 	var out, wrong bytes.Buffer
 	cmd := exec.CommandContext(ctx, program, command[1:]...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = os.TempDir(), env, &out, &wrong, time.Second
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = os.TempDir(), env, &out, &wrong, 10*time.Second
 	if err := cmd.Run(); err != nil {
 		if line, _, _ := strings.Cut(strings.TrimSpace(wrong.String()), "\n"); line != "" {
 			err = fmt.Errorf("%w: %s", err, line)
