@@ -37,9 +37,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	view := changes.Request().Render(72, 24)
-	for i := range view.Pages() {
-		fmt.Print(view.Page(i)) // here somebody reads it
-	}
+	view.WriteTo(os.Stdout) // here somebody reads it
 	seen, err := view.Seen()
 	if err != nil {
 		log.Fatal(err)

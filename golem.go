@@ -26,6 +26,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -72,6 +74,9 @@ type Options struct {
 	ModelName string
 	Model     Model
 	Secret    func(name string) (string, error)
+	// Before and After look at the calls of workers in a run: see [gate.Gate].
+	Before func(ctx context.Context, c gate.Call) error
+	After  func(ctx context.Context, c gate.Call, r gate.Result) error
 	// Budget limits a run, besides the limits of its worker files. Zero is no limit.
 	Budget Budget
 	// Trust is the hash of the program that the user trusts: see [Load].
@@ -106,7 +111,7 @@ func (o Options) complete(dir string) (Options, error) {
 
 // program returns the options as package program has them.
 func (o Options) program(dir string) program.Options {
-	return program.Options{Dir: dir, State: o.State, Home: o.Home, Trust: o.Trust, Now: o.Now, Secret: o.secret}
+	return program.Options{Dir: dir, State: o.State, Home: o.Home, Trust: o.Trust, Now: o.Now, Secret: o.secret, Hooks: gate.Hooks(o.Before, o.After)}
 }
 
 // use uses up a request: it counts once, for all processes with this state.
@@ -309,13 +314,18 @@ type Changes struct {
 // Changes returns what waits in the workspace. With names, it is only these files and
 // directories, such as "/main.go". If nothing waits, [Changes.Files] is empty.
 func (w *Workspace) Changes(ctx context.Context, names ...string) (Changes, error) {
-	r, err := w.settle(ctx, settle.ApplyArgs{Paths: names}, false, func(g gate.Gate, call gate.Call) gate.Result {
+	return w.changes(ctx, settle.ApplyArgs{Paths: names})
+}
+
+// changes returns what a call would apply.
+func (w *Workspace) changes(ctx context.Context, args settle.ApplyArgs) (Changes, error) {
+	r, err := w.settle(ctx, args, false, func(g gate.Gate, call gate.Call) gate.Result {
 		return g.Do(ctx, gate.User, call)
 	})
 	switch {
 	case err != nil:
 		return Changes{}, err
-	case r.Err != nil && r.Pending == nil && (r.Err.Code != sandbox.ErrNotFound || len(names) > 0):
+	case r.Err != nil && r.Pending == nil && (r.Err.Code != sandbox.ErrNotFound || len(args.Paths)+len(args.Hunks) > 0):
 		return Changes{}, r.Err
 	}
 	return Changes{workspace: w, pending: r.Pending}, nil
@@ -324,15 +334,30 @@ func (w *Workspace) Changes(ctx context.Context, names ...string) (Changes, erro
 // Pick returns the changes of some files and directories, such as "main.go". They are a request
 // of their own. If they cannot be had, Err says why, and Apply refuses them.
 func (c Changes) Pick(names ...string) Changes {
-	if c.pending == nil || len(names) == 0 {
-		return Changes{err: cmp.Or(c.err, error(&sandbox.Error{Op: "pick", Code: sandbox.ErrNotFound, Hint: "there are no changes, or no names to pick"}))}
+	return c.pick(settle.ApplyArgs{Paths: names}, strings.Join(names, ", "), len(names))
+}
+
+// pick returns the changes that a call would apply, with what it names and how many.
+func (c Changes) pick(args settle.ApplyArgs, names string, count int) Changes {
+	if c.pending == nil || count == 0 {
+		return Changes{err: cmp.Or(c.err, error(&sandbox.Error{Op: "pick", Code: sandbox.ErrNotFound, Hint: "there are no changes, or nothing to pick"}))}
 	}
-	picked, err := c.workspace.Changes(context.Background(), names...)
+	picked, err := c.workspace.changes(context.Background(), args)
 	if err == nil && picked.pending == nil {
-		err = &sandbox.Error{Op: "pick", Path: names[0], Code: sandbox.ErrNotFound, Hint: "nothing has changed there; Changes.Files lists what has"}
+		err = &sandbox.Error{Op: "pick", Path: names, Code: sandbox.ErrNotFound, Hint: "nothing has changed there; Changes.Files lists what has"}
 	}
 	picked.err = err
 	return picked
+}
+
+// PickHunks returns some hunks of a file. The first hunk of its diff is number 1. They are a
+// request of their own, as with [Changes.Pick].
+func (c Changes) PickHunks(name string, numbers ...int) Changes {
+	hunks := make([]string, len(numbers))
+	for i, n := range numbers {
+		hunks[i] = name + ":" + strconv.Itoa(n)
+	}
+	return c.pick(settle.ApplyArgs{Hunks: hunks}, name, len(numbers))
 }
 
 // Err returns why there are no changes after Pick, nil if there are.

@@ -2,6 +2,8 @@ package golem_test
 
 import (
 	"context"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,9 +19,7 @@ import (
 func approve(t testing.TB, r gate.Request) gate.Decision {
 	t.Helper()
 	v := r.Render(100, 40)
-	for i := range v.Pages() {
-		v.Page(i)
-	}
+	v.WriteTo(io.Discard)
 	seen, err := v.Seen()
 	if err != nil {
 		t.Fatal(err)
@@ -91,9 +91,9 @@ func TestWorkspace(t *testing.T) {
 	}
 }
 
-type approver func(gate.Request) gate.Decision
-
-func (a approver) Approve(_ context.Context, r gate.Request) gate.Decision { return a(r) }
+func approver(f func(gate.Request) gate.Decision) gate.ApproverFunc {
+	return func(_ context.Context, r gate.Request) gate.Decision { return f(r) }
+}
 
 // writer is a model that asks to write a file, and then ends.
 type writer struct{}
@@ -172,6 +172,85 @@ func TestRuntime(t *testing.T) {
 	}
 	if end := do(golem.Input{Text: "go"}); end.End != "finished" || !strings.Contains(end.Text, "declined") {
 		t.Errorf("got %+v", end)
+	}
+}
+
+// TestHunks applies one hunk of a file.
+func TestHunks(t *testing.T) {
+	dir := t.TempDir()
+	file, lines := filepath.Join(dir, "a:1.txt"), "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
+	if err := os.WriteFile(file, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ws, err := golem.Open(dir, golem.Options{State: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ws.Exec(t.Context(), golem.Command{Args: []string{"sed", "-i", "s/1/one/; s/9/nine/", "a:1.txt"}}); err != nil {
+		t.Fatal(err)
+	}
+	all, err := ws.Changes(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, none := range []golem.Changes{all.PickHunks("a:1.txt"), all.PickHunks("a:1.txt", 3), all.PickHunks("a:1.txt", 0), all.PickHunks("a:1.txt", -1), all.PickHunks("b.txt", 1), all.PickHunks("", 1)} {
+		if none.Err() == nil || len(none.Files()) > 0 {
+			t.Errorf("got %v", none.Files())
+		}
+	}
+	second := all.PickHunks("a:1.txt", 2)
+	if err := second.Err(); err != nil || !strings.Contains(second.Files()[0].Diff(), "+nine") || strings.Contains(second.Files()[0].Diff(), "+one") {
+		t.Fatalf("got %v, %v", second.Files(), err)
+	}
+	if err := ws.Apply(t.Context(), second, approve(t, all.Request())); err == nil {
+		t.Error("applied with the approval of the whole file")
+	}
+	if err := ws.Apply(t.Context(), second, approve(t, second.Request())); err != nil {
+		t.Fatal(err)
+	}
+	if text, _ := os.ReadFile(file); string(text) != strings.Replace(lines, "9", "nine", 1) {
+		t.Errorf("the directory has %q", text)
+	}
+}
+
+// TestRunHooks checks that functions of the program look at the calls of a run, and refuse one.
+func TestRunHooks(t *testing.T) {
+	dir, state := newProgram(t), t.TempDir()
+	var seen []string
+	o := golem.Options{State: state, Model: writer{}, Approver: approver(func(r gate.Request) gate.Decision { return approve(t, r) })}
+	o.After = func(_ context.Context, c gate.Call, r gate.Result) error {
+		seen = append(seen, c.Tool+": "+r.Text)
+		return nil
+	}
+	do := func() (last golem.Event) {
+		t.Helper()
+		untrusted, _ := golem.Load(dir, o)
+		o.Trust = untrusted.Hash()
+		rt, err := golem.Load(dir, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for last, err = range rt.Run(t.Context(), golem.Input{Text: "go"}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return last
+	}
+	if end := do(); len(seen) != 1 || !strings.HasPrefix(seen[0], "write_file: created") {
+		t.Errorf("got %q, %+v", seen, end)
+	}
+	for _, before := range []func(context.Context, gate.Call) error{
+		func(_ context.Context, c gate.Call) error { return errors.New("never " + c.Tool) },
+		func(context.Context, gate.Call) error { panic("never write_file") },
+	} {
+		o.Before = before
+		if end := do(); !strings.Contains(end.Text, "never write_file") {
+			t.Errorf("got %+v", end)
+		}
+	}
+	if len(seen) != 1 {
+		t.Errorf("a refused call was made: %q", seen)
 	}
 }
 

@@ -11,14 +11,10 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A person is asked about every call that a rule does not approve in advance.
-type person struct{}
-
-func (person) Approve(_ context.Context, r gate.Request) gate.Decision {
+// ask asks a person about every call that a rule does not approve in advance.
+func ask(_ context.Context, r gate.Request) gate.Decision {
 	view := r.Render(72, 24)
-	for i := range view.Pages() {
-		fmt.Print(view.Page(i)) // here somebody reads it
-	}
+	view.WriteTo(os.Stdout) // here somebody reads it
 	seen, err := view.Seen()
 	if err != nil {
 		return r.Decline("ann", err.Error())
@@ -46,7 +42,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer journal.Close()
-	g := gate.Gate{Tools: gate.FileTools(), Files: files, Grant: gate.GrantAll(), Approver: person{}, Journal: journal, Worker: "writer"}
+	g := gate.Gate{Tools: gate.FileTools(), Files: files, Grant: gate.GrantAll(), Approver: gate.ApproverFunc(ask), Journal: journal, Worker: "writer"}
 	result := g.Do(context.Background(), gate.Model, gate.Call{Tool: "write_file", Args: []byte(`{"path": "/out/note.md", "content": "hello\n"}`)})
 	fmt.Println("done:", result.Err == nil)
 	// Output:

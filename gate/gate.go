@@ -176,9 +176,7 @@ func (g Gate) inner(by *asking) (tool.Gate, error) {
 		}
 	}
 	inner.Approver, inner.Tools = by.orNil(), by.alwaysAsked(inner.Tools)
-	if g.Before != nil || g.After != nil {
-		inner.Hooks = hooks{g}
-	}
+	inner.Hooks = Hooks(g.Before, g.After)
 	return inner, nil
 }
 
@@ -354,14 +352,25 @@ func (j *onceJournal) Write(r audit.Record, wait audit.Wait) error {
 	return j.Journal.Write(r, wait)
 }
 
-// hooks are the functions Before and After of a gate, as package tool has them.
-type hooks struct{ gate Gate }
+// Hooks returns functions as [Gate] has them in Before and After, for package tool. It is for
+// package golem, as Over is.
+func Hooks(before func(context.Context, Call) error, after func(context.Context, Call, Result) error) tool.Hooks {
+	if before == nil && after == nil {
+		return nil
+	}
+	return hooks{before, after}
+}
+
+type hooks struct {
+	before func(context.Context, Call) error
+	after  func(context.Context, Call, Result) error
+}
 
 // Before implements tool.Hooks. A function that panics refuses the call.
 func (h hooks) Before(ctx context.Context, c tool.HookCall) (_ []string, err error) {
 	defer caught(&err)
-	if h.gate.Before != nil {
-		err = h.gate.Before(ctx, Call{Tool: c.Tool, Args: c.Args})
+	if h.before != nil {
+		err = h.before(ctx, Call{Tool: c.Tool, Args: c.Args})
 	}
 	return nil, err
 }
@@ -369,8 +378,8 @@ func (h hooks) Before(ctx context.Context, c tool.HookCall) (_ []string, err err
 // After implements tool.Hooks. A function that panics withholds the result.
 func (h hooks) After(ctx context.Context, c tool.HookCall, r tool.Result) (_ []string, err error) {
 	defer caught(&err)
-	if h.gate.After != nil {
-		err = h.gate.After(ctx, Call{Tool: c.Tool, Args: c.Args}, resultOf(r))
+	if h.after != nil {
+		err = h.after(ctx, Call{Tool: c.Tool, Args: c.Args}, resultOf(r))
 	}
 	return nil, err
 }

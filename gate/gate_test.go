@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,17 +18,15 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// approver is a function that implements gate.Approver.
-type approver func(gate.Request) gate.Decision
-
-func (a approver) Approve(_ context.Context, r gate.Request) gate.Decision { return a(r) }
+// approver returns a function as an approver.
+func approver(f func(gate.Request) gate.Decision) gate.ApproverFunc {
+	return func(_ context.Context, r gate.Request) gate.Decision { return f(r) }
+}
 
 // look renders all pages of a request and approves it.
 func look(r gate.Request) gate.Decision {
 	v := r.Render(80, 24)
-	for i := range v.Pages() {
-		v.Page(i)
-	}
+	v.WriteTo(io.Discard)
 	seen, err := v.Seen()
 	if err != nil {
 		return r.Decline("test", err.Error())
@@ -80,7 +79,7 @@ func TestApprovals(t *testing.T) {
 	long := strings.Repeat("line\n", 100)
 	for _, test := range []struct {
 		name   string
-		decide approver
+		decide func(gate.Request) gate.Decision
 		want   bool
 	}{
 		{"all pages", look, true},
@@ -137,7 +136,7 @@ func TestApprovals(t *testing.T) {
 		{"a panic", func(gate.Request) gate.Decision { panic("broken") }, false},
 		{"declined", func(r gate.Request) gate.Decision { return r.Decline("ann", "not now") }, false},
 	} {
-		g, dir := newGate(t, test.decide)
+		g, dir := newGate(t, approver(test.decide))
 		r := write(g, "/out/a.md", long)
 		if got := content(dir, "a.md") == long; got != test.want || (code(r) == "") != test.want {
 			t.Errorf("%s: got %q, written %v", test.name, r.Text, got)
@@ -396,6 +395,44 @@ func TestChangedDuringApproval(t *testing.T) {
 		if r := g.Do(context.Background(), gate.Model, gate.Call{Tool: "edit"}); r.Err == nil || content(dir, "a.md") != "mine" {
 			t.Errorf("over %q: got %q, and %q", old, r.Text, content(dir, "a.md"))
 		}
+	}
+}
+
+// brokenWriter takes some pages. Of the next it takes half, with or without an error.
+type brokenWriter struct {
+	pages int
+	err   error
+}
+
+func (w *brokenWriter) Write(p []byte) (int, error) {
+	if w.pages--; w.pages >= 0 {
+		return len(p), nil
+	}
+	return len(p) / 2, w.err
+}
+
+// TestWriteTo checks that only pages count as shown that were written.
+func TestWriteTo(t *testing.T) {
+	var view *gate.View
+	g, _ := newGate(t, approver(func(r gate.Request) gate.Decision {
+		view = r.Render(80, 5)
+		return gate.Decision{}
+	}))
+	write(g, "/out/long.md", strings.Repeat("line\n", 20))
+	for _, w := range []io.Writer{&brokenWriter{pages: 2, err: io.ErrClosedPipe}, &brokenWriter{pages: 2}} {
+		if _, err := view.WriteTo(w); err == nil {
+			t.Error("a write that failed is no error")
+		}
+		if _, err := view.Seen(); sandbox.CodeOf(err) != gate.ErrUnseen {
+			t.Errorf("pages that were not written count as shown: %v", err)
+		}
+	}
+	var text strings.Builder
+	if n, err := view.WriteTo(&text); err != nil || int(n) != text.Len() || strings.Count(text.String(), "+ line") != 20 {
+		t.Errorf("got %d, %v\n%s", n, err, &text)
+	}
+	if _, err := view.Seen(); err != nil {
+		t.Error(err)
 	}
 }
 

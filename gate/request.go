@@ -25,6 +25,12 @@ type Approver interface {
 	Approve(ctx context.Context, r Request) Decision
 }
 
+// An ApproverFunc is a function as an Approver.
+type ApproverFunc func(ctx context.Context, r Request) Decision
+
+// Approve implements Approver.
+func (f ApproverFunc) Approve(ctx context.Context, r Request) Decision { return f(ctx, r) }
+
 // A Request is a call that needs approval, with its exact changes.
 type Request struct {
 	inner tool.Request

@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"strings"
 
@@ -57,6 +58,26 @@ func (v *View) Page(i int) string {
 	}
 	v.shown[i] = true
 	return strings.Join(v.lines[i*v.height:min((i+1)*v.height, len(v.lines))], "\n") + "\n"
+}
+
+// WriteTo writes all pages to a writer, such as a terminal or a response. Pages that could not
+// be written do not count as shown.
+func (v *View) WriteTo(w io.Writer) (written int64, err error) {
+	for i := 0; i < v.Pages(); i++ {
+		before, page := v.shown[i], v.Page(i)
+		n, err := io.WriteString(w, page)
+		written += int64(n)
+		if err == nil && n < len(page) {
+			err = io.ErrShortWrite
+		}
+		if err != nil {
+			if !before {
+				delete(v.shown, i)
+			}
+			return written, err
+		}
+	}
+	return written, nil
 }
 
 // Seen returns what the pages that were asked for cover. It is an error if that is not all of

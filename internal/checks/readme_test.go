@@ -102,9 +102,9 @@ func build(t *testing.T, to, what string) {
 func TestLibraryGuides(t *testing.T) {
 	compileGuide(t, "docs/library.md", `import ("bytes"; "context"; "errors"; "fmt"; "testing"; "text/template"; "time"
 "github.com/golem-forge/golem/sandbox"; "github.com/golem-forge/golem/sandbox/sandboxtest")`, "(ctx context.Context, s *sandbox.Sandbox)", 10)
-	compileGuide(t, "docs/gate.md", `import ("context"; "fmt"; "time"
+	compileGuide(t, "docs/gate.md", `import ("context"; "fmt"; "os"; "time"
 "github.com/golem-forge/golem/gate"; "github.com/golem-forge/golem/sandbox")`, "(ctx context.Context, g gate.Gate, approver gate.Approver, request gate.Request, result gate.Result) error", 5)
-	compileGuide(t, "docs/embed.md", `import ("context"; "fmt"
+	compileGuide(t, "docs/embed.md", `import ("context"; "fmt"; "os"
 "github.com/golem-forge/golem"; "github.com/golem-forge/golem/gate")`, "(ctx context.Context, ws *golem.Workspace, rt *golem.Runtime, approver gate.Approver, hash string) error", 3)
 }
 
@@ -113,7 +113,7 @@ func TestTypeScriptGuide(t *testing.T) {
 	const document = "docs/from-typescript-api.md"
 	var code, calls strings.Builder
 	code.WriteString(`package main
-import ("context"; "fmt"; "os"; "os/exec"; "time"
+import ("context"; "fmt"; "io"; "os"; "os/exec"; "time"
 "github.com/golem-forge/golem"; "github.com/golem-forge/golem/gate"; "github.com/golem-forge/golem/sandbox")
 
 func withRepository() (*golem.Runtime, error) {
@@ -137,9 +137,7 @@ type yes struct{}
 
 func (yes) Approve(_ context.Context, r gate.Request) gate.Decision {
 	view := r.Render(100, 100)
-	for i := range view.Pages() {
-		view.Page(i)
-	}
+	view.WriteTo(io.Discard)
 	seen, err := view.Seen()
 	if err != nil {
 		return r.Decline("yes", err.Error())

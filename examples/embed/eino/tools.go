@@ -15,6 +15,8 @@ import (
 // Tools returns the tools that a model can use, for the tools node of a graph or an agent of
 // eino. The node makes the calls of one message at the same time, unless it is configured with
 // ExecuteSequentially. So the approver of the gate must be safe for use by several goroutines.
+//
+// The approver decides at once: a call that waits has no way back into the conversation.
 func Tools(g gate.Gate) ([]tool.BaseTool, error) {
 	var list []tool.BaseTool
 	for _, t := range g.Offer(gate.Model) {

@@ -25,13 +25,12 @@ func (a approver) Approve(_ context.Context, r gate.Request) gate.Decision {
 	if strings.Contains(string(r.Args()), "no.md") {
 		return r.Decline("ann", "not this file")
 	}
-	view, text := r.Render(80, 24), ""
-	for i := range view.Pages() {
-		text += view.Page(i)
-	}
+	view := r.Render(80, 24)
+	var text strings.Builder
+	view.WriteTo(&text)
 	seen, err := view.Seen()
-	if err != nil || !strings.Contains(text, "+ hello") {
-		a.t.Errorf("got %v, and this text:\n%s", err, text)
+	if err != nil || !strings.Contains(text.String(), "+ hello") {
+		a.t.Errorf("got %v, and this text:\n%s", err, &text)
 	}
 	return seen.Approve("ann")
 }

@@ -14,6 +14,8 @@ import (
 // with the same names: Genkit would call those, without the gate. Genkit makes the calls of one
 // message at the same time, so the approver of the gate must be safe for use by several
 // goroutines.
+//
+// The approver decides at once: a call that waits has no way back into the conversation.
 func Tools(g gate.Gate) ([]ai.ToolRef, error) {
 	var list []ai.ToolRef
 	for _, t := range g.Offer(gate.Model) {

@@ -13,6 +13,8 @@ import (
 
 // Tools returns the tools that a model can use, for the agents of langchaingo. These agents
 // know only names and descriptions, so each description ends with the schema.
+//
+// The approver decides at once: a call that waits has no way back into the conversation.
 func Tools(g gate.Gate) ([]tools.Tool, error) {
 	var list []tools.Tool
 	for _, t := range g.Offer(gate.Model) {

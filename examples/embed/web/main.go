@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"html/template"
 	"log"
-	"maps"
 	"net/http"
 	"os"
 	"sync"
@@ -26,18 +25,26 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	desk := &desk{questions: map[string]question{}}
-	desk.gate = gate.Gate{Tools: gate.FileTools(), Files: files, Grant: gate.GrantAll(), Approver: desk, Journal: journal}
-	go func() { log.Fatal(http.ListenAndServe("127.0.0.1:"+os.Args[1], desk.calls())) }()
-	log.Fatal(http.ListenAndServe("127.0.0.1:"+os.Args[2], desk.pages()))
+	d := &desk{}
+	g := gate.Gate{Tools: gate.FileTools(), Files: files, Grant: gate.GrantAll(), Approver: d, Journal: journal}
+	go func() { log.Fatal(http.ListenAndServe("127.0.0.1:"+os.Args[1], calls(g))) }()
+	log.Fatal(http.ListenAndServe("127.0.0.1:"+os.Args[2], http.NewCrossOriginProtection().Handler(d)))
 }
 
-// A desk shows requests in a browser and waits for the answers.
-type desk struct {
-	gate      gate.Gate
-	mu        sync.Mutex
-	questions map[string]question
+// calls returns the handler for the agent.
+func calls(g gate.Gate) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var call gate.Call
+		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 8<<20)).Decode(&call); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		json.NewEncoder(w).Encode(g.Do(r.Context(), gate.Model, call).Text)
+	}
 }
+
+// A desk has the questions that wait, by the names of their requests.
+type desk struct{ sync.Map }
 
 type question struct {
 	gate.Request
@@ -47,14 +54,8 @@ type question struct {
 // Approve implements gate.Approver.
 func (d *desk) Approve(ctx context.Context, r gate.Request) gate.Decision {
 	q := question{r, make(chan gate.Decision, 1)}
-	d.mu.Lock()
-	d.questions[r.ID()] = q
-	d.mu.Unlock()
-	defer func() {
-		d.mu.Lock()
-		delete(d.questions, r.ID())
-		d.mu.Unlock()
-	}()
+	d.Store(r.ID(), q)
+	defer d.Delete(r.ID())
 	select {
 	case decision := <-q.answer:
 		return decision
@@ -63,36 +64,10 @@ func (d *desk) Approve(ctx context.Context, r gate.Request) gate.Decision {
 	}
 }
 
-// calls returns the handler for the agent.
-func (d *desk) calls() http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		var call gate.Call
-		if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, 8<<20)).Decode(&call); err != nil {
-			http.Error(w, err.Error(), http.StatusBadRequest)
-			return
-		}
-		json.NewEncoder(w).Encode(d.gate.Do(r.Context(), gate.Model, call).Text)
-	})
-}
-
-// pages returns the handler for the person.
-func (d *desk) pages() http.Handler {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /", func(w http.ResponseWriter, r *http.Request) {
-		d.mu.Lock()
-		questions := maps.Clone(d.questions)
-		d.mu.Unlock()
-		page.Execute(w, questions)
-	})
-	mux.HandleFunc("POST /decide", func(w http.ResponseWriter, r *http.Request) {
-		d.mu.Lock()
-		q, ok := d.questions[r.FormValue("id")]
-		d.mu.Unlock()
-		if !ok {
-			http.Error(w, "this request does not wait any more", http.StatusNotFound)
-			return
-		}
-		decision := q.Decline("the person at the browser", r.FormValue("why"))
+// ServeHTTP shows the questions to the person, and takes the answers.
+func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if one, ok := d.Load(r.FormValue("id")); ok && r.Method == http.MethodPost {
+		q, decision := one.(question), gate.Decision{}
 		if r.FormValue("answer") == "yes" {
 			seen, err := q.Acknowledge(r.Form["seen"]...)
 			if err != nil { // a box is not ticked
@@ -105,13 +80,14 @@ func (d *desk) pages() http.Handler {
 		case q.answer <- decision:
 		default: // somebody was faster
 		}
-		http.Redirect(w, r, "/", http.StatusSeeOther)
-	})
-	return http.NewCrossOriginProtection().Handler(mux) // another site cannot answer for the person
+	}
+	var list []question
+	d.Range(func(_, q any) bool { list = append(list, q.(question)); return true })
+	page.Execute(w, list)
 }
 
 var page = template.Must(template.New("").Parse(`<!doctype html><title>Requests</title>
-{{range .}}<form method=post action=/decide><input type=hidden name=id value="{{.ID}}">
+{{range .}}<form method=post><input type=hidden name=id value="{{.ID}}">
 {{range .Items}}<p><label><input type=checkbox name=seen value="{{.Ack}}"> {{.Name}}</label><pre>{{.Text}}</pre>{{end}}
 <button name=answer value=yes>Approve</button> <button name=answer value=no>Decline</button></form>{{else}}Nothing waits.{{end}}
 `))

@@ -28,9 +28,9 @@ func TestDesk(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer journal.Close()
-	d := &desk{questions: map[string]question{}}
-	d.gate = gate.Gate{Tools: gate.FileTools(), Files: files, Grant: gate.GrantAll(), Approver: d, Journal: journal}
-	agent, server := httptest.NewServer(d.calls()), httptest.NewServer(d.pages())
+	d := &desk{}
+	g := gate.Gate{Tools: gate.FileTools(), Files: files, Grant: gate.GrantAll(), Approver: d, Journal: journal}
+	agent, server := httptest.NewServer(calls(g)), httptest.NewServer(d)
 	defer agent.Close()
 	defer server.Close()
 	for _, test := range []struct {
@@ -64,11 +64,11 @@ func TestDesk(t *testing.T) {
 			t.Errorf("got\n%s", html)
 		}
 		form := url.Values{"id": {find(html, `name=id value="(.*?)"`)[0]}, "answer": {"yes"}, "seen": find(html, `name=seen value="(.*?)"`)[1:]}
-		if response, err := http.PostForm(server.URL+"/decide", form); err != nil || response.StatusCode != http.StatusConflict {
+		if response, err := http.PostForm(server.URL, form); err != nil || response.StatusCode != http.StatusConflict {
 			t.Errorf("a box that is not ticked: got %v, %v", response, err)
 		}
 		form["seen"], form["answer"] = find(html, `name=seen value="(.*?)"`), []string{test.answer}
-		if response, err := http.PostForm(server.URL+"/decide", form); err != nil || response.StatusCode != http.StatusOK {
+		if response, err := http.PostForm(server.URL, form); err != nil || response.StatusCode != http.StatusOK {
 			t.Errorf("got %v, %v", response, err)
 		}
 		if got := <-result; !strings.Contains(got, test.want) {

@@ -72,9 +72,7 @@ func (s *ObjectStore) command(ctx context.Context, at place, args ...string) *ex
 	if len(at.more) > 0 {
 		cmd.Env = append(cmd.Env, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+quoteList(at.more))
 	}
-	// A child of git may hold its streams open, and so does every other program that golem
-	// starts at this moment, until its exec. On a busy machine that takes seconds.
-	cmd.WaitDelay = 10 * time.Second
+	cmd.WaitDelay = 10 * time.Second // others hold its streams, too: every process that starts now, until its exec
 	return cmd
 }
 

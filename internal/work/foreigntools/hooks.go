@@ -18,8 +18,9 @@ import (
 // Hooks are the hooks of a worker and of its callers, the callers' first. Each run of a hook
 // is a call of its own in the journal.
 type Hooks struct {
-	list []worker.Hook
-	gate tool.Gate // its tools are the hooks, in the same order
+	first tool.Hooks // those that the gate had before; may be nil
+	list  []worker.Hook
+	gate  tool.Gate // its tools are the hooks, in the same order
 }
 
 // hookSet is the toolset of hooks, which no file can name.
@@ -28,10 +29,11 @@ const hookSet = "hook"
 // maxNote is the most bytes of a hook's output that are passed on.
 const maxNote = 4 << 10
 
-// Hooks returns the hooks for the worker of a gate, nil if there are none. Run returns the
-// runner of a hook's program.
+// Hooks returns the hooks for the worker of a gate, nil if there are none. Hooks that the gate
+// has already look first. Run returns the runner of a hook's program.
 func (x Tools) Hooks(step *calltree.Step, gate tool.Gate, run func(worker.Foreign) (custom.Runner, error)) (*Hooks, error) {
-	h := &Hooks{gate: gate}
+	h := &Hooks{gate: gate, first: gate.Hooks}
+	h.gate.Hooks = nil
 	for at := step; at != nil; at = at.Parent {
 		h.list = append(append([]worker.Hook(nil), at.Worker.Hooks...), h.list...)
 	}
@@ -94,18 +96,30 @@ func eventOf(on string, c tool.HookCall) hookEvent {
 }
 
 // Before implements tool.Hooks.
-func (h *Hooks) Before(ctx context.Context, c tool.HookCall) ([]string, error) {
-	return h.run(ctx, eventOf(worker.BeforeCall, c))
+func (h *Hooks) Before(ctx context.Context, c tool.HookCall) (notes []string, err error) {
+	if h.first != nil {
+		if notes, err = h.first.Before(ctx, c); err != nil {
+			return notes, err
+		}
+	}
+	more, err := h.run(ctx, eventOf(worker.BeforeCall, c))
+	return append(notes, more...), err
 }
 
 // After implements tool.Hooks.
-func (h *Hooks) After(ctx context.Context, c tool.HookCall, r tool.Result) ([]string, error) {
+func (h *Hooks) After(ctx context.Context, c tool.HookCall, r tool.Result) (notes []string, err error) {
+	if h.first != nil {
+		if notes, err = h.first.After(ctx, c, r); err != nil {
+			return notes, err
+		}
+	}
 	e := eventOf(worker.AfterCall, c)
 	e.Result = &hookResult{OK: r.OK(), Text: r.String()}
 	if r.Err != nil {
 		e.Result.Code = string(r.Err.Code)
 	}
-	return h.run(ctx, e)
+	more, err := h.run(ctx, e)
+	return append(notes, more...), err
 }
 
 // End lets the hooks look at the last answer of a run. An error says that the run is not

@@ -385,6 +385,7 @@ func (d *OpenWorker) connectForeign(step *calltree.Step, g *tool.Gate, tracker *
 		}
 		g.Tools = append(g.Tools, servers...)
 	}
+	g.Hooks = d.program.options.Hooks
 	hooks, err := d.program.foreign().Hooks(step, *g, runner)
 	if hooks != nil {
 		g.Hooks = hooks

@@ -17,6 +17,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/decide/trust"
 	"github.com/golem-forge/golem/internal/jail/network"
 	"github.com/golem-forge/golem/internal/records/inventory"
@@ -51,6 +52,7 @@ type Options struct {
 	Trust     string                 // the hash of content that the user trusts for this call
 	Job       func(host string) bool // the hosts that may have a private address, if the program is somebody else's job; nil for the user's own
 	Now       func() time.Time
+	Hooks     tool.Hooks             // look at the calls of workers before their own hooks; may be nil
 	OnRecover func(session.Recovery) // see session.Store; nil for none
 
 	// For a process that looks at the same sessions again and again, nil for others.
