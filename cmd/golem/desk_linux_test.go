@@ -199,8 +199,15 @@ func (u *deskUser) doIn(tab context.Context, actions ...chromedp.Action) {
 	u.t.Helper()
 	limited, cancel := context.WithTimeout(tab, browserPatience)
 	defer cancel()
-	if err := chromedp.Run(limited, actions...); err != nil {
-		u.t.Fatalf("the browser: %v\n%s", err, u.textIn(tab))
+	for _, action := range actions {
+		err := chromedp.Run(limited, action)
+		for err != nil && strings.Contains(err.Error(), "Cannot find context") { // the next page came before the action began
+			time.Sleep(20 * time.Millisecond)
+			err = chromedp.Run(limited, action)
+		}
+		if err != nil {
+			u.t.Fatalf("the browser: %v\n%s", err, u.textIn(tab))
+		}
 	}
 }
 
