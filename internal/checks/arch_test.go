@@ -88,6 +88,7 @@ var layers = []layer{
 	{"internal/jail/network", 5, "which hosts a session may reach, with which credentials, and when golem asks"},
 	{"internal/work/toolset/*", 5, "the built-in tools, one directory per set"},
 	{"internal/work/instruction", 5, "files with instructions for workers, such as AGENTS.md, and which of them the user trusts"},
+	{"internal/work/ignored", 5, "new files that git ignores, which lists show as one line"},
 	{"internal/work/calltree", 5, "which worker may call which, and what each may do there"},
 	{"internal/clearance/target", 6, "the repositories that results are pushed to, and the store of staged commits"},
 	{"internal/work/foreigntools", 6, "tools of the programs that worker files name: custom tools and MCP servers"},

@@ -3,6 +3,7 @@ package review
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -162,7 +163,54 @@ func Sort[T any](files []T, pathOf func(T) string, flags []Flag) {
 // installed are the directories that package managers fill, and nobody edits. They are few:
 // files in them come last in lists. Directories with other uses, such as vendor and build,
 // are not among them.
-var installed = map[string]bool{"node_modules": true, "bower_components": true, ".venv": true, "venv": true, "site-packages": true, "__pycache__": true, ".tox": true, ".nox": true}
+var installed = map[string]bool{"node_modules": true, "bower_components": true, ".pnpm-store": true, ".venv": true, "venv": true, "site-packages": true, "__pycache__": true, ".tox": true, ".nox": true,
+	".pytest_cache": true, ".mypy_cache": true, ".ruff_cache": true, ".gradle": true, ".terraform": true}
+
+// PackageDirs returns the names of directories that package managers fill.
+func PackageDirs() []string { return slices.Sorted(maps.Keys(installed)) }
+
+// IsPackageDir reports whether package managers fill directories with a name.
+func IsPackageDir(name string) bool { return installed[name] }
+
+// FoldPackages returns flags in which one stands for all of its group in a package.
+func FoldPackages(flags []Flag) (list []Flag) {
+	type place struct{ group, dir string }
+	at, count := make(map[place]int), make(map[place]int)
+	for _, f := range flags {
+		dir := packageOf(f.Path)
+		if !f.Installed || dir == "" {
+			list = append(list, f)
+			continue
+		}
+		p := place{f.group(), dir}
+		if count[p]++; count[p] == 1 {
+			at[p] = len(list)
+			list = append(list, f)
+		} else {
+			first := &list[at[p]]
+			why, _, _ := strings.Cut(f.Text, ";")
+			first.Path, first.Line, first.Text = dir, 0, fmt.Sprintf("%d × %s", count[p], why)
+		}
+	}
+	return list
+}
+
+// packageOf returns the directory of the package that a file belongs to, "" for none: the one
+// below the last directory that a package manager fills.
+func packageOf(name string) string {
+	parts := strings.Split(name, "/")
+	for i := len(parts) - 2; i >= 0; i-- {
+		if !installed[parts[i]] {
+			continue
+		}
+		end := i + 2
+		if end < len(parts)-1 && strings.HasPrefix(parts[i+1], "@") {
+			end++
+		}
+		return strings.Join(parts[:min(end, len(parts)-1)], "/")
+	}
+	return ""
+}
 
 // isInstalled reports whether a path is in a directory that a package manager fills. It
 // compares names exactly: on a case-sensitive system no package manager fills Node_Modules.

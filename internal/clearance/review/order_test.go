@@ -144,3 +144,29 @@ func TestSort(t *testing.T) {
 		t.Errorf("the deleted directory is at %d of 101", i)
 	}
 }
+
+// TestFoldPackages checks that one flag stands for the others of its group in a package, and that
+// flags of other files stay.
+func TestFoldPackages(t *testing.T) {
+	flags := []review.Flag{
+		{Kind: review.Lookalike, Path: "/src/a.js", Text: "mixed scripts"},
+		{Kind: review.Lookalike, Path: "/node_modules/iconv-lite/a.js", Line: 3, Text: "mixed scripts; x", Installed: true},
+		{Kind: review.Lookalike, Path: "/node_modules/iconv-lite/lib/b.js", Text: "mixed scripts; y", Installed: true},
+		{Kind: review.Lookalike, Path: "/node_modules/@a/b/c.js", Text: "mixed scripts", Installed: true},
+		{Kind: review.Lookalike, Path: "/node_modules/@a/c/c.js", Text: "mixed scripts", Installed: true},
+		{Kind: review.Bidi, Path: "/node_modules/iconv-lite/a.js", Text: "bidi", Installed: true},
+		{Kind: review.Lookalike, Path: "/node_modules/x.js", Text: "mixed scripts", Installed: true},
+		{Kind: review.Lookalike, Path: "/node_modules/changed.js", Text: "mixed scripts"},
+	}
+	var got []string
+	for _, f := range review.FoldPackages(flags) {
+		got = append(got, f.String())
+	}
+	want := []string{
+		"/src/a.js: lookalike: mixed scripts", "/node_modules/iconv-lite: lookalike: 2 × mixed scripts", "/node_modules/@a/b/c.js: lookalike: mixed scripts", "/node_modules/@a/c/c.js: lookalike: mixed scripts",
+		"/node_modules/iconv-lite/a.js: bidi: bidi", "/node_modules/x.js: lookalike: mixed scripts", "/node_modules/changed.js: lookalike: mixed scripts",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
+	}
+}

@@ -2,6 +2,7 @@ package review
 
 import (
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 
@@ -60,6 +61,7 @@ const (
 	Case       Kind = "case"      // names that are equal on other systems
 	Windows    Kind = "windows"   // a name that Windows cannot store, or reads differently
 	Mode       Kind = "mode"
+	Ignores    Kind = "ignore rules"  // rules by which git hides files
 	NotSeen    Kind = "not looked at" // too large to examine
 	Link       Kind = "link"
 	Hardlink   Kind = "hardlink"  // the file has several hard links
@@ -74,7 +76,7 @@ const (
 // risks is the risk of each kind, from 0 to 100. A single flag may have another risk.
 var risks = map[Kind]int{
 	Bare: 99, Becomes: 95, Bidi: 90, Invisible: 87, Control: 87, DeleteMany: 83, Submodule: 80, Lookalike: 75, Case: 75, Windows: 72, Mode: 70,
-	NotSeen: 65, Link: 60, Hardlink: 60, Unmerged: 55, Ratio: 55, Binary: 50, Minified: 45, Large: 40, Unchanged: 30,
+	NotSeen: 65, Link: 60, Hardlink: 60, Unmerged: 55, Ratio: 55, Binary: 50, Minified: 45, Large: 40, Ignores: 35, Unchanged: 30,
 }
 
 // A Flag is something to look at.
@@ -133,6 +135,9 @@ func Flags(c FileChange) []Flag {
 	list := slices.Concat(code(c), modes(c), name(c))
 	if c.Operation != remove {
 		list = append(list, slices.Concat(texts(c), contents(c))...)
+	}
+	if path.Base(c.Path) == ".gitignore" {
+		list = append(list, flag(Ignores, c.Path, "it decides which files git hides; golem goes by the rules of your directory"))
 	}
 	if c.Files > 0 {
 		text := "DELETE a directory with " + visible.Count(c.Files, "file")

@@ -105,11 +105,26 @@ func (e Env) persons(ctx context.Context, store *git.ObjectStore, w *worker.Work
 
 // OpenGit opens the private git store in the state directory of a program.
 func (e Env) OpenGit(ctx context.Context, state string) (*git.ObjectStore, error) {
+	return git.Open(ctx, filepath.Join(state, storeName), e.findGit())
+}
+
+// findGit returns the path of git, "" if there is none that workers cannot write.
+func (e Env) findGit() string {
 	folders, ok := project.LookupEnv(e.Safe(), "PATH")
 	if !ok {
 		folders = "/usr/bin" + string(os.PathListSeparator) + "/bin"
 	}
-	return git.Open(ctx, filepath.Join(state, storeName), git.Find(folders, e.CanWorkerWrite))
+	return git.Find(folders, e.CanWorkerWrite)
+}
+
+// Ignored returns those new files of a directory that git ignores: see git.IgnoreFinder. Without a
+// git, it is as if there were no repository.
+func (e Env) Ignored(ctx context.Context, dir string, names []string) (map[string]string, bool, error) {
+	program := e.findGit()
+	if program == "" {
+		return nil, false, nil
+	}
+	return git.IgnoreFinder{Program: program, Environ: e.Variables}.Ignored(ctx, dir, names)
 }
 
 // storeName is the directory of the store in the state directory. It has the staged commits.

@@ -57,6 +57,7 @@ type ChangeSet struct {
 	entries  []entry
 	emptied  map[string]bool // cache of emptiesFile, by name
 	parts    map[string]string
+	left     string
 	refusal  error
 }
 
@@ -115,6 +116,9 @@ func Classify(op string, files *sandbox.Sandbox, t *changes.Transaction, named .
 // SetParts names, for files of which only some hunks are applied, those hunks. See
 // tool.Change.Part.
 func (l *ChangeSet) SetParts(parts map[string]string) { l.parts = parts }
+
+// SetLeft sets the sentence about changes that stay in the session, for the question and the result.
+func (l *ChangeSet) SetLeft(text string) { l.left = text }
 
 // Protection returns a function for many changes. It returns the pattern or the rule that
 // protects a changed path, "" if there is none. open returns the new content of a file.
@@ -199,6 +203,9 @@ func (l *ChangeSet) Notes() []string {
 			}
 		}
 		notes = append(notes, text)
+	}
+	if l.left != "" {
+		notes = append(notes, l.left)
 	}
 	return notes
 }
@@ -356,6 +363,9 @@ func (l *ChangeSet) changes() (list []tool.Change, warnings []string) {
 	}
 	if warnings = sortByRisk(rows.list, flags.Flags()); l.t.WhyFinal() != "" {
 		warnings = append(warnings, visible.UndoNote(l.t.WhyFinal()))
+	}
+	if l.left != "" {
+		warnings = append(warnings, l.left)
 	}
 	slices.SortStableFunc(rows.list, func(x, y tool.Change) int { return gone.priority(y) - gone.priority(x) })
 	return rows.Changes(), warnings

@@ -58,7 +58,7 @@ func readApplied(dir, name string) (*AppliedTransaction, error) {
 			return nil, err
 		}
 		for _, c := range list {
-			a.Changes = append(a.Changes, Change{c, w.targets[i], i})
+			a.Changes = append(a.Changes, Change{PathChange: c, Target: w.targets[i], layer: i})
 		}
 	}
 	return a, nil

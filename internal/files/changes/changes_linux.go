@@ -25,7 +25,7 @@ func (o *Overlays) Changes() (list []Change, unfit string, err error) {
 		unfit = cmp.Or(unfit, not)
 		list = slices.Grow(list, len(changes))
 		for _, c := range changes {
-			list = append(list, Change{c, o.targets[i], i})
+			list = append(list, Change{PathChange: c, Target: o.targets[i], layer: i})
 		}
 	}
 	return list, unfit, nil
@@ -52,7 +52,7 @@ func (o *Overlays) listBelow(h *helper, names []string) (list []Change, unfit st
 		}
 		unfit = cmp.Or(unfit, not)
 		for _, c := range changes {
-			list = append(list, Change{c, o.targets[i], i})
+			list = append(list, Change{PathChange: c, Target: o.targets[i], layer: i})
 		}
 	}
 	return list, unfit, nil

@@ -80,5 +80,5 @@ func (f OldFile) Name() string { return f.In.Name() + "/" + f.Path }
 
 // change returns a change with which the content of the file can be read.
 func (f OldFile) change() Change {
-	return Change{overlay.PathChange{Path: path.Join(f.In.Path, f.Path), OldKind: f.Kind}, f.In.Target, f.In.layer}
+	return Change{PathChange: overlay.PathChange{Path: path.Join(f.In.Path, f.Path), OldKind: f.Kind}, Target: f.In.Target, layer: f.In.layer}
 }

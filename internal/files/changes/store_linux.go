@@ -106,7 +106,7 @@ func (t *Transaction) add(i int, got reply) error {
 	}
 	list, err := readChanges(t.record.layers[i])
 	for _, c := range list {
-		t.Changes = append(t.Changes, Change{c, target, i})
+		t.Changes = append(t.Changes, Change{PathChange: c, Target: target, layer: i})
 	}
 	return err
 }

@@ -19,6 +19,11 @@ type Change struct {
 	// layer is the number of its overlay in a transaction. A command may see one directory at
 	// two paths, each with its own overlay.
 	layer int
+
+	// IgnoredIn is the ignored place of a new file: a directory with a slash at the end, or the
+	// file itself. Package ignored sets it.
+	IgnoredIn    string
+	IgnoredByGit bool // and not because package managers own the directory
 }
 
 // Name returns the sandbox's name for the changed file.

@@ -34,6 +34,10 @@ They arrive as refs/golem/SESSION/BRANCH, and with --branch NAME also as a new b
 shows every commit with its diff first, and changes nothing else in .git. The authors of the
 commits are unverified.
 
+New files that git ignores by the rules of your directory, such as node_modules, stay in the
+session, unless PATH names them or a directory in which all are ignored. --ignored applies
+them too.
+
 If a file also changed in your directory, that is a conflict, and golem applies nothing.
 --merge combines both versions. --overwrite takes the session's. golem applies a protected
 file only if PATH names it. It never applies changes in .git: only --commits adds refs there.
@@ -46,6 +50,7 @@ terminal to ask at.`,
 	}
 	f := &applyFlags{gateFlags: addChoiceFlags(cmd)}
 	cmd.Flags().BoolVar(&f.all, "all", false, "all changes, as without PATH")
+	cmd.Flags().BoolVar(&f.ignored, "ignored", false, "also new files that git ignores, such as node_modules")
 	cmd.Flags().BoolVarP(&f.pick, "patch", "p", false, "choose hunk by hunk")
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "only show what would be applied")
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "apply without showing the changes and without asking")
@@ -63,7 +68,7 @@ terminal to ask at.`,
 // applyFlags are the flags of golem apply.
 type applyFlags struct {
 	*gateFlags
-	all, dry, yes, merge, overwrite, pick bool
+	all, dry, yes, merge, overwrite, pick, ignored bool
 
 	hunks  []string
 	branch string
@@ -124,7 +129,7 @@ func (f *applyFlags) applyFiles(cmd *cobra.Command, w *workSession, args []strin
 	if err != nil {
 		return err
 	}
-	w.hunks = f.hunks
+	w.hunks, w.unfolded = f.hunks, f.ignored
 	typed, resolved := append(paths, args...), f.merge || f.overwrite
 	r, names, err := w.review(cmd.ErrOrStderr(), "apply", typed, f.dry || f.pick)
 	switch {
@@ -143,7 +148,7 @@ func (f *applyFlags) applyFiles(cmd *cobra.Command, w *workSession, args []strin
 	if f.yes {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: applying %s unseen (--yes)\n", visible.Count(r.Total().Files, "changed file"))
 	}
-	c := newUserCall(cmd, f.gateFlags, settle.ApplyArgs{Paths: names[len(paths):], Hunks: parts, Merge: f.merge, Overwrite: f.overwrite})
+	c := newUserCall(cmd, f.gateFlags, settle.ApplyArgs{Paths: names[len(paths):], Hunks: parts, Ignored: f.ignored, Merge: f.merge, Overwrite: f.overwrite})
 	c.applies(w, r, typed, resolved)
 	return c.run()
 }
@@ -237,6 +242,9 @@ func (w *workSession) explainBusy(r tool.Result) tool.Result {
 // or discard.
 func (w *workSession) nothing(cmd *cobra.Command, verb string, r *session.Review) error {
 	note(cmd, w.skippedBy(r)...)
+	if len(r.Ignored) > 0 {
+		return &sandbox.Error{Op: verb, Code: sandbox.ErrNotFound, Hint: "session " + w.ID + " has only files that git ignores; golem apply" + w.option() + " --ignored applies them too"}
+	}
 	return &sandbox.Error{Op: verb, Code: sandbox.ErrNotFound, Hint: "session " + w.ID + " has no changes to " + verb + "; golem status shows what waits here"}
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,16 +11,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/choice"
+	"github.com/golem-forge/golem/internal/work/ignored"
 	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/internal/work/toolset/settle"
 	"github.com/golem-forge/golem/sandbox"
-	"github.com/spf13/cobra"
 )
 
 func newDiff(show Explorer) *cobra.Command {
@@ -28,6 +31,8 @@ func newDiff(show Explorer) *cobra.Command {
 		Short: "Show the changes of a session",
 		Long: `Show the changes of a session that are not in your directory yet. Files that golem
 marks as risky come first. PATH is a file or directory, relative to the current directory.
+New files that git ignores by the rules of your directory are one line for each ignored
+directory, such as node_modules. --all shows each of them.
 
 At a terminal the diff is coloured and paged (GOLEM_PAGER, PAGER, NO_COLOR). Without a
 terminal golem prints a patch for git apply, with the exact bytes of the files. Everything
@@ -43,7 +48,8 @@ lines that were on the screen. With --plain, or at a terminal with less than 60 
   golem diff --session last > changes.patch && git apply changes.patch`,
 	}
 	f := addChoiceFlags(cmd)
-	stat, names, interactive, plain := false, false, false, false
+	stat, names, interactive, plain, all := false, false, false, false, false
+	cmd.Flags().BoolVar(&all, "all", false, "also each new file that git ignores")
 	cmd.Flags().BoolVar(&stat, "stat", false, "one line for each file, and the total")
 	cmd.Flags().BoolVar(&f.commits, "commits", false, "the commits that the agent made, each with its diff")
 	cmd.Flags().BoolVar(&names, "name-only", false, "only the paths of the files")
@@ -59,7 +65,7 @@ lines that were on the screen. With --plain, or at a terminal with less than 60 
 		if f.commits && (names || len(args) > 0) {
 			return usageError("--commits shows all commits of the session; only --stat and --session go with it")
 		}
-		if interactive && (stat || names || f.commits || wantsJSON(cmd)) {
+		if interactive && (stat || names || all || f.commits || wantsJSON(cmd)) {
 			return usageError("-i shows everything full screen; use it only with PATH, --session and --plain")
 		}
 		if plain && !interactive {
@@ -82,6 +88,7 @@ lines that were on the screen. With --plain, or at a terminal with less than 60 
 		if interactive {
 			return f.exploreSession(cmd, show, w, args, plain)
 		}
+		w.unfolded = all
 		r, _, err := w.review(cmd.ErrOrStderr(), "diff", args, !stat && !names)
 		if err != nil {
 			return err
@@ -122,7 +129,7 @@ func diffDocument(about *sessionDocument, r *session.Review) any {
 	if flags == nil {
 		flags = []review.Flag{}
 	}
-	return map[string]any{"session": about, "changes": files, "flags": flags, "moves": r.Moves, "skipped_in_git": r.Git, "unfit": r.Unfit}
+	return map[string]any{"session": about, "changes": files, "flags": flags, "moves": r.Moves, "ignored": append([]ignored.Files{}, r.Ignored...), "skipped_in_git": r.Git, "unfit": r.Unfit}
 }
 
 // printReview prints the document of golem diff --json.
@@ -187,7 +194,7 @@ func (v *reviewText) stat(short bool) {
 	if short {
 		flags = review.Shorten(flags, maxFlagLines)
 	}
-	v.head(flags)
+	v.head(review.FoldPackages(flags))
 	rows := v.moves()
 	flagged := make(map[string]bool)
 	for _, f := range flags {
@@ -363,7 +370,19 @@ func (w *workSession) skippedBy(r *session.Review) []string {
 	if r.Refs {
 		commits = w.describeCommits()
 	}
-	return choice.Skipped(r, commits)
+	return choice.Skipped(r, commits, w.shownPlace)
+}
+
+// shownPlace returns a path as the user types it. It may end with a slash or "/*".
+func (w *workSession) shownPlace(name string) string {
+	dir, ok := strings.CutSuffix(name, "/*")
+	if ok {
+		return strings.TrimSuffix(w.shown(cmp.Or(dir, "/")), "/") + "/*"
+	}
+	if dir, ok = strings.CutSuffix(name, "/"); ok {
+		return w.shown(dir) + "/"
+	}
+	return w.shown(name)
 }
 
 // slash returns "/" for a directory, to add to its path.

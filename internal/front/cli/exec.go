@@ -456,7 +456,7 @@ func (f *execFlags) after(cmd *cobra.Command, p *program.Program, gate *program.
 	if review.Refs && (len(review.Files) == 0 || f.apply != "no") {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: session %s: %s\n", gate.Session.ID, fmt.Sprintf(commitsHint, ""))
 	}
-	if len(review.Files) == 0 && review.Unfit == "" {
+	if len(review.Files)+len(review.Ignored) == 0 && review.Unfit == "" {
 		return review.Git > 0, nil
 	}
 	if f.apply == "no" {

@@ -22,6 +22,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/ignored"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/sandbox"
@@ -37,6 +38,7 @@ type workSession struct {
 	others   []*workSession // the other sessions of the directory
 	hunks    []string       // the values of --hunks
 	inChat   bool           // the user types /apply, and not golem apply
+	unfolded bool           // lists have ignored files one by one
 	*paths
 }
 
@@ -392,11 +394,16 @@ func (w *workSession) review(errs io.Writer, op string, paths []string, diffs bo
 	}
 	report, end := beginReading(errs)
 	defer end()
-	if r, err = w.program.Storage.Sessions.ReviewWith(w.Session, names, diffs, report); err != nil {
+	sessions := w.program.Storage.Sessions
+	if w.unfolded {
+		sessions.Ignored = ignored.None
+	}
+	if r, err = sessions.ReviewWith(w.Session, names, diffs, report); err != nil {
 		return nil, nil, err
 	}
 	for i, name := range names {
-		if slices.ContainsFunc(r.Files, func(c session.FileChange) bool { return isWithin(name, c.Path) }) {
+		if slices.ContainsFunc(r.Files, func(c session.FileChange) bool { return isWithin(name, c.Path) }) ||
+			slices.ContainsFunc(r.Ignored, func(f ignored.Files) bool { return isWithin(name, f.Path) }) {
 			continue
 		}
 		return nil, nil, w.unchanged(op, paths[i], name)

@@ -425,7 +425,7 @@ func describeSession(w io.Writer, p *program.Program, gate *program.OpenWorker, 
 	report, end := beginReading(w)
 	review, err := gate.Review(report)
 	end()
-	if err != nil || len(review.Files) == 0 && review.Unfit == "" {
+	if err != nil || len(review.Files)+len(review.Ignored) == 0 && review.Unfit == "" {
 		return "", err
 	}
 	return describeChanges(w, p, gate.Session, review, where, gone)

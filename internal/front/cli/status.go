@@ -186,10 +186,20 @@ func warningsOf(w *workSession, r *session.Review) string {
 	if others > 0 {
 		parts = append(parts, visible.Count(others, "warning"))
 	}
-	if len(parts) == 0 {
-		return ""
+	ignored := 0
+	for _, f := range r.Ignored {
+		if ignored += f.Files; f.Codes > 0 {
+			parts = append(parts, visible.Count(f.Codes, "ignored file")+" "+visible.Verb(f.Codes, "becomes", "become")+" code ("+visible.Cut(w.shown(f.Code[0]), maxFlagName)+")")
+		}
 	}
-	return "! " + strings.Join(parts, ", ")
+	text := ""
+	if len(parts) > 0 {
+		text = "! " + strings.Join(parts, ", ")
+	}
+	if ignored > 0 {
+		text = strings.TrimPrefix(text+", and "+visible.Count(ignored, "ignored file"), ", and ")
+	}
+	return text
 }
 
 // printStatus prints what waits in a directory. flag is what a command needs in addition

@@ -170,6 +170,9 @@ func (s *server) addChanges(ctx context.Context, one inbox.ProgramSession, v *se
 	if len(r.Files) > 0 {
 		v.Total = r.Total().String()
 	}
+	for _, f := range r.Ignored {
+		v.Skipped = append(v.Skipped, visible.Name(f.Path)+" ("+f.Describe(visible.Name)+")")
+	}
 	if r.Git > 0 {
 		v.Skipped = append(v.Skipped, visible.Count(r.Git, "file")+" in .git, which golem never applies")
 	}
@@ -223,7 +226,7 @@ func digestReview(r *session.Review) string {
 	for _, f := range r.Files {
 		encoder.Encode(f)
 	}
-	encoder.Encode([]any{r.Git, r.Unfit, r.Others})
+	encoder.Encode([]any{r.Git, r.Unfit, r.Others, r.Ignored})
 	return hex.EncodeToString(sum.Sum(nil))
 }
 

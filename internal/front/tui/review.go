@@ -196,7 +196,7 @@ func (v *review) rowsAbout() (rows []visible.Row) {
 	for _, f := range v.list.Flags {
 		say(visible.Warning, "%s", f.String())
 	}
-	for _, text := range choice.Skipped(v.list, "") {
+	for _, text := range choice.Skipped(v.list, "", visible.Name) {
 		say(visible.Hidden, "%s", text)
 	}
 	return rows

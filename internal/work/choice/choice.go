@@ -111,7 +111,14 @@ const maxError = 500
 
 // Skipped says which changes are not among the files of a review. commits, if not "", says how to take
 // the commits of the session.
-func Skipped(r *session.Review, commits string) (lines []string) {
+func Skipped(r *session.Review, commits string, shown func(path string) string) (lines []string) {
+	for i, f := range r.Ignored {
+		if i == maxIgnored && len(r.Ignored) > maxIgnored+1 {
+			lines = append(lines, "… and "+visible.Count(len(r.Ignored)-i, "more place")+" with ignored files; golem diff --stat --all lists every file")
+			break
+		}
+		lines = append(lines, shown(f.Path)+"  "+f.Describe(shown))
+	}
 	if r.Git > 0 {
 		lines = append(lines, "skipped "+visible.Count(r.Git, "file")+" in .git (golem never applies changes there)")
 	}
@@ -126,6 +133,9 @@ func Skipped(r *session.Review, commits string) (lines []string) {
 	}
 	return lines
 }
+
+// maxIgnored is how many places with ignored files Skipped lists.
+const maxIgnored = 10
 
 // EditHelp is below a hunk in the editor.
 const EditHelp = `# To keep a line that begins with -, make the - a space.

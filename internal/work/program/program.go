@@ -92,6 +92,9 @@ func newProgram(o Options, root, suffix string) (*Program, error) {
 // continue in another directory or on another machine.
 func (p *Program) bindStorage() {
 	p.Storage.Sessions.Project = p.Project
+	p.Storage.Sessions.Ignored = func(dir string, names []string) (map[string]string, bool, error) {
+		return p.hostEnv().Ignored(context.Background(), dir, names)
+	}
 	if p.Project == nil {
 		return
 	}

@@ -11,19 +11,22 @@ import (
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/ignored"
+	"github.com/golem-forge/golem/internal/work/toolset/settle"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // A Review lists the changes of a session file by file, for a person who decides what to
 // apply. It has no file of a git repository: golem never applies changes there.
 type Review struct {
-	Files  []FileChange   // the riskiest first, and last those that were only moved
-	Flags  []review.Flag  // in the order of review.Order
-	Moves  []changes.Move // directories that were moved
-	Git    int            // changed files of git repositories, which are not among Files
-	Refs   bool           // the session has changed a branch or a tag of a repository
-	Unfit  string         // not "" if there are names that are no text
-	Others []string       // targets of directories with changes that are not mounted now
+	Files   []FileChange    // the riskiest first, and last those that were only moved
+	Flags   []review.Flag   // in the order of review.Order
+	Moves   []changes.Move  // directories that were moved
+	Ignored []ignored.Files // new files that git ignores, which are not among Files
+	Git     int             // changed files of git repositories, which are not among Files
+	Refs    bool            // the session has changed a branch or a tag of a repository
+	Unfit   string          // not "" if there are names that are no text
+	Others  []string        // targets of directories with changes that are not mounted now
 }
 
 // Review reviews the changes of a session at and below some names; without names, all of
@@ -137,9 +140,11 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 	examined := make(map[string]examination)
 	settled := l.store.Now().Add(-settling).UnixNano()
 	lost := newLosses(texts)
+	ignored.Mark(standing, l.store.sourceOf, l.store.Ignored)
+	var hidden ignored.Collector
 	lost.FindMoves(slices.DeleteFunc(slices.Clone(standing), func(c changes.Change) bool {
 		name := c.Name() // a change that golem does not apply is no part of a move
-		return protectedBy(c) != "" || ofGit(name) || len(names) > 0 && !anyWithin(names, name) || isDirectoryGone(c) && lost.protected(c, files) != ""
+		return c.IgnoredIn != "" || protectedBy(c) != "" || ofGit(name) || len(names) > 0 && !anyWithin(names, name) || isDirectoryGone(c) && lost.protected(c, files) != ""
 	}))
 	r.Moves = lost.Moves
 	left, moved := newReading(), reading{len(lost.Was), 4 * maxCountedBytes} // a move of many files is one thing to look at
@@ -150,6 +155,9 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 		name := c.Name()
 		switch {
 		case len(names) > 0 && !anyWithin(names, name):
+			continue
+		case c.IgnoredIn != "" && !slices.ContainsFunc(names, func(n string) bool { return settle.Within(c.IgnoredIn, n) }):
+			hidden.Add(c)
 			continue
 		case protectedBy(c) == ".git" || ofGit(name):
 			if c.Kind != overlay.Dir {
@@ -203,7 +211,7 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 	if len(names) == 0 && !diffs {
 		l.store.Examined.set(l.session, examined)
 	}
-	r.Flags = flags.Flags()
+	r.Flags, r.Ignored = flags.Flags(), hidden.List()
 	review.Sort(r.Files, func(d FileChange) string { return d.Path }, r.Flags)
 	slices.SortStableFunc(r.Files, func(a, b FileChange) int { return b.priority() - a.priority() })
 	return r, nil

@@ -19,6 +19,7 @@ import (
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/state"
+	"github.com/golem-forge/golem/internal/work/ignored"
 	"github.com/golem-forge/golem/internal/work/project"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -33,6 +34,7 @@ type Sessions struct {
 	// Examined, if not nil, makes repeated reviews of the same sessions faster.
 	Examined  *Examined
 	OnRecover func(Recovery) // called if Recover finds something to do, unless nil
+	Ignored   ignored.Finder // which new files have no line of their own in a review; nil for those of package managers
 }
 
 // A Mount is a mount that the user gave on the command line instead of a configuration.

@@ -16,6 +16,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/state"
+	"github.com/golem-forge/golem/internal/work/ignored"
 	"github.com/golem-forge/golem/internal/work/project"
 	"github.com/golem-forge/golem/internal/work/toolset/settle"
 	"github.com/golem-forge/golem/sandbox"
@@ -232,12 +233,13 @@ func (w *Workspace) Keeper(golemState *state.Dir) settle.Keeper {
 	if w.changes == nil {
 		return nil
 	}
-	return keeper{w.changes, w.pending.dir, func() error { return clearance.Forget(golemState, w.Session.ID) }, w.Session.discardCommits}
+	return keeper{w.changes, storeOf(w.store, w.Session), w.pending.dir, func() error { return clearance.Forget(golemState, w.Session.ID) }, w.Session.discardCommits}
 }
 
 // A keeper is the changes of a session, with the directory for transactions.
 type keeper struct {
 	*changes.Overlays
+	store        Sessions
 	pending      sandbox.Host
 	forgetPulled func() error
 
@@ -258,6 +260,13 @@ func (k keeper) Discard(names []string, check func([]changes.Change) error) erro
 		}
 		return k.forgetPulled()
 	})
+}
+
+// Changes implements settle.Keeper. It marks ignored files.
+func (k keeper) Changes() (list []changes.Change, unfit string, err error) {
+	list, unfit, err = k.Overlays.Changes()
+	ignored.Mark(list, k.store.sourceOf, k.store.Ignored)
+	return list, unfit, err
 }
 
 // Begin implements settle.Keeper.

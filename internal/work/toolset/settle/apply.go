@@ -1,6 +1,7 @@
 package settle
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -47,6 +48,7 @@ type ApplyArgs struct {
 	Commits   bool     `json:"commits,omitempty" jsonschema:"take the commits that the session made, as references below refs/golem; no other change"`
 	Branch    string   `json:"branch,omitempty" jsonschema:"with commits: also make this new branch"`
 	Merge     bool     `json:"merge,omitempty" jsonschema:"if a file was changed in the directory too, merge both versions"`
+	Ignored   bool     `json:"ignored,omitempty" jsonschema:"also apply new files that git ignores, such as node_modules"`
 	Overwrite bool     `json:"overwrite,omitempty" jsonschema:"if a file was changed in the directory too, replace it with the version of the session"`
 }
 
@@ -124,12 +126,13 @@ func (a application) run() (tool.Result, error) {
 		return tool.Result{}, wrapError("apply_changes", err)
 	}
 	hunks := make(map[string]string)
-	picks, err := a.picks(list, hunks)
+	left := a.leftOut(list)
+	picks, err := a.picks(list, left, hunks)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	if len(picks) == 0 {
-		return tool.Result{Text: "nothing to apply: the session has changed nothing"}, nil
+		return tool.Result{Text: "nothing to apply: " + cmp.Or(left.String(), "the session has changed nothing")}, nil
 	}
 	t, err := a.keeper.Begin(picks)
 	if err != nil {
@@ -141,6 +144,7 @@ func (a application) run() (tool.Result, error) {
 	}
 	l := approval.Classify("apply_changes", a.files, t, named...)
 	l.SetParts(hunks)
+	l.SetLeft(left.String())
 	r := tool.Result{Notes: l.Notes(), Deferred: l.Deferred()}
 	if unfit != "" {
 		r.Notes = append(r.Notes, "skipped: "+unfit)
@@ -165,7 +169,7 @@ func wrapError(op string, err error) error {
 
 // picks selects the changes that the call names, and decides how each conflict is
 // resolved. It adds the names of the hunks that it selects, by file.
-func (a application) picks(list []changes.Change, names map[string]string) ([]changes.Pick, error) {
+func (a application) picks(list []changes.Change, left leftOut, names map[string]string) ([]changes.Pick, error) {
 	parts, err := a.parseHunks()
 	if err != nil {
 		return nil, err
@@ -181,6 +185,9 @@ func (a application) picks(list []changes.Change, names map[string]string) ([]ch
 			if Within(p, name) {
 				wanted, found[p] = true, true
 			}
+		}
+		if left.has(c) {
+			continue
 		}
 		numbers, hunks := parts[name]
 		i := slices.IndexFunc(a.Parts, func(p Part) bool { return p.Path == name })
@@ -359,5 +366,6 @@ func excerptConflicts(text string) string {
 
 // Within reports whether a name is at or below another.
 func Within(above, name string) bool {
-	return above == "/" || name == above || strings.HasPrefix(name, path.Clean(above)+"/")
+	above = path.Clean(above)
+	return above == "/" || name == above || strings.HasPrefix(name, above+"/")
 }
