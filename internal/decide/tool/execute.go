@@ -37,6 +37,9 @@ func (in *invocation) execute(ctx context.Context, plan callPlan, prepared prepa
 	if leave() != nil {
 		r.Notes = append(r.Notes, sayDone(r)+"golem could not record which content of your directory its changes are based on")
 	}
+	if in.Changed != nil && !plan.changesNothing() {
+		in.files = in.Changed()
+	}
 	return r
 }
 

@@ -45,6 +45,10 @@ type Gate struct {
 	// the changes that others have made to the files since the last time.
 	Enter func(fresh, changes bool) (leave func() error, err error)
 
+	// Changed, if set, returns what commands have changed in the session since its last call,
+	// nil for nothing. The gate calls it after each call that may change something.
+	Changed func() *audit.Files
+
 	// Turn, if set, lets a call wait for others that were asked for before it. The gate
 	// calls it before a question, and before a call begins that changes something. With
 	// alone, the calls before must have ended; otherwise it is enough that they have
@@ -58,6 +62,7 @@ type invocation struct {
 	origin policy.Origin
 	record audit.Record // everything that the journal learns about the call
 	saved  func() error // waits until undo has saved the call; nil without undo
+	files  *audit.Files // that the call changed in the session
 }
 
 func newInvocation(g Gate, origin policy.Origin, tool string) *invocation {

@@ -61,7 +61,7 @@ func (in *invocation) recordIntent(ctx context.Context, plan callPlan, prepared 
 // recordOutcome writes to the journal how the call ended. If it fails, a call that only
 // reads returns an error in place of its result.
 func (in *invocation) recordOutcome(plan callPlan, r Result) Result {
-	out := audit.Record{Kind: audit.Outcome, Call: in.record.Call, Origin: in.record.Origin, Workers: in.Workers, Tool: plan.tool.currentName(), Note: in.record.Note}
+	out := audit.Record{Kind: audit.Outcome, Call: in.record.Call, Origin: in.record.Origin, Workers: in.Workers, Tool: plan.tool.currentName(), Note: in.record.Note, Files: in.files}
 	if r.Record != "" {
 		out.Note = r.Record
 	}

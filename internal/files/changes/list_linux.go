@@ -21,7 +21,7 @@ const (
 // writeChanges writes the changes of a record as a listing, because JSON would take longer
 // than finding the changes.
 func writeChanges(l overlay.Overlay, list []overlay.PathChange) error {
-	return writeListing(l, changesName, list)
+	return writeListing(l, changesName, listingMark, list)
 }
 
 // readChanges reads the changes of a record. If the file does not exist, there are none.

@@ -12,8 +12,12 @@ import (
 // A listing is a list of changes in a file. Each field is a number, or a length and the
 // bytes.
 
-// listingMark is the first byte of a listing. No list in JSON begins with it.
-const listingMark = 1
+// The first byte of a listing. No list in JSON begins with it. A timed listing has the times of
+// changes, too. Only one golem reads it, and deletes it then.
+const (
+	listingMark      = 1
+	timedListingMark = 2
+)
 
 // Flags of a change in a listing.
 const (
@@ -22,8 +26,8 @@ const (
 )
 
 // writeListing writes a list of changes to a file in the directory of an overlay.
-func writeListing(l overlay.Overlay, name string, list []overlay.PathChange) error {
-	data := binary.AppendUvarint([]byte{listingMark}, uint64(len(list)))
+func writeListing(l overlay.Overlay, name string, mark byte, list []overlay.PathChange) error {
+	data := binary.AppendUvarint([]byte{mark}, uint64(len(list)))
 	for _, c := range list {
 		for _, text := range []string{c.Path, string(c.Op), string(c.Kind), string([]rune(c.LinkTarget)), c.NewDir, string(c.OldKind), c.Digest} {
 			data = append(binary.AppendUvarint(data, uint64(len(text))), text...)
@@ -38,6 +42,9 @@ func writeListing(l overlay.Overlay, name string, list []overlay.PathChange) err
 		for _, n := range []uint64{uint64(c.Mode), uint64(c.Size), uint64(c.OldMode), uint64(c.Since), flags} {
 			data = binary.AppendUvarint(data, n)
 		}
+		if mark == timedListingMark {
+			data = binary.AppendUvarint(data, uint64(c.Ctime))
+		}
 	}
 	return os.WriteFile(filepath.Join(l.Store, name), data, 0o600)
 }
@@ -48,7 +55,7 @@ func readListing(l overlay.Overlay, name string) ([]overlay.PathChange, error) {
 	if err != nil {
 		return nil, err
 	}
-	if len(data) == 0 || data[0] != listingMark {
+	if len(data) == 0 || data[0] != listingMark && data[0] != timedListingMark {
 		return nil, errCut
 	}
 	r := fields{data: data, text: string(data), at: 1}
@@ -62,6 +69,9 @@ func readListing(l overlay.Overlay, name string) ([]overlay.PathChange, error) {
 			Mode: uint32(r.number()), Size: int64(r.number()), OldMode: uint32(r.number()), Since: int64(r.number())}
 		flags := r.number()
 		list[i].Conflict, list[i].Forced = flags&conflictFlag != 0, flags&forcedFlag != 0
+		if data[0] == timedListingMark {
+			list[i].Ctime = int64(r.number())
+		}
 	}
 	if r.cut || r.at != len(data) {
 		return nil, errCut

@@ -34,7 +34,7 @@ func TestListing(t *testing.T) {
 		}
 	}
 	for _, list := range [][]overlay.PathChange{{}, {full}, {{Path: "a"}, full, {}}} {
-		if err := writeListing(l, "list", list); err != nil {
+		if err := writeListing(l, "list", listingMark, list); err != nil {
 			t.Fatal(err)
 		}
 		if got, err := readListing(l, "list"); err != nil || !reflect.DeepEqual(got, list) {

@@ -180,7 +180,7 @@ func (r request) carryOut() (got reply) {
 			list = overlay.Within(list, r.Paths)
 			overlay.AddDigests(r.Layer, list)
 		}
-		if err = writeListing(r.Layer, r.List, list); err == nil {
+		if err = writeListing(r.Layer, r.List, timedListingMark, list); err == nil {
 			err = unfit
 		}
 	case pickChanges:

@@ -142,6 +142,7 @@ func (s *scanner) addChange(c PathChange, st, low unix.Stat_t) (err error) {
 		}
 	}
 	s.addStamp(&c, st, low)
+	c.Ctime = st.Ctim.Nano()
 	s.list = append(s.list, c)
 	if c.Kind == Dir {
 		return s.scanNewDir(c.Path, c.Path)
@@ -190,7 +191,7 @@ func (s *scanner) scanNewDir(name, top string) error {
 		if err != nil {
 			return err
 		}
-		c := PathChange{Path: at, Op: Create, Kind: kindOf(st), Mode: permissions(st), NewDir: top}
+		c := PathChange{Path: at, Op: Create, Kind: kindOf(st), Mode: permissions(st), NewDir: top, Ctime: st.Ctim.Nano()}
 		switch c.Kind {
 		case Nothing:
 			continue // a whiteout of a file that was created and deleted

@@ -143,6 +143,10 @@ type PathChange struct {
 	// second change within the same tick of the clock does not change the stamp.
 	Stamp   uint64 `json:"-"`
 	Changed int64  `json:"-"`
+
+	// Ctime is when the session's version was last changed, in nanoseconds. It is 0 for a
+	// deletion.
+	Ctime int64 `json:"-"`
 }
 
 // Within returns the changes at and below paths; "." is all.

@@ -343,6 +343,9 @@ func formatRecord(r audit.Record, program string) string {
 	case r.Kind == audit.Outcome:
 		parts = append(parts, "ok")
 	}
+	if !r.Files.IsEmpty() {
+		parts = append(parts, filesWord(r)+" "+r.Files.String())
+	}
 	if r.Request != "" {
 		parts = append(parts, "request "+sandbox.Shown(r.Request))
 	}

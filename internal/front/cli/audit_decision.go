@@ -182,6 +182,9 @@ func printDecision(w io.Writer, r audit.Record, now func(item string) string) {
 		}
 	}
 	add("call", r.CallText())
+	for i, line := range commandLines(r) {
+		add(map[int]string{0: "command"}[i], line)
+	}
 	add("effects", strings.Join(shownAll(r.Effects), ", "))
 	add("decided by", r.DeciderText())
 	add("seen", r.SeenText())
@@ -193,7 +196,28 @@ func printDecision(w io.Writer, r audit.Record, now func(item string) string) {
 	}
 	add("request", sandbox.Shown(r.Request))
 	add("note", visible.Line(r.Note, maxColumns))
+	for i, file := range r.Files.Rows() {
+		add(map[int]string{0: filesWord(r)}[i], file)
+	}
 	printColumns(w, rows)
+}
+
+// filesWord says what a record is about its files.
+func filesWord(r audit.Record) string {
+	if r.Kind == audit.Outcome {
+		return "changed"
+	}
+	return "deletes"
+}
+
+// commandLines returns the whole command of a record, as the user can type it. A command with
+// line ends is several lines.
+func commandLines(r audit.Record) []string {
+	command := r.Command()
+	if command == "" {
+		return nil
+	}
+	return visible.Each(strings.Split(command, "\n"), visible.Text)
 }
 
 // withAccount adds the account of the user and the name of the machine to the place where

@@ -15,7 +15,7 @@ import (
 // the few bytes of the notes about what was cut.
 const (
 	maxText  = 1 << 10  // bytes of one text; the middle is cut
-	maxLong  = 16 << 10 // bytes of a text; a longer one is dropped
+	maxLong  = 16 << 10 // bytes of a text; a longer one is dropped, and only that is cut in a command
 	maxList  = 64       // workers, effects
 	maxNodes = 256      // values in the arguments
 	maxDepth = 8
@@ -38,6 +38,7 @@ func (r *redactor) record(rec Record) Record {
 	if rec.Args != nil {
 		rec.Args, _ = k.value(rec.Args, 0).(map[string]any)
 	}
+	rec.Files = k.files(rec.Files)
 	return rec
 }
 
@@ -46,6 +47,7 @@ type keeper struct {
 	*redactor
 	left  int // remaining bytes of encoded text
 	nodes int
+	whole bool // keep texts up to maxLong
 }
 
 // text returns a text without secrets and within the limits.
@@ -55,8 +57,8 @@ func (k *keeper) text(s string) string {
 	}
 	if len(s) > maxLong {
 		s = fmt.Sprintf("⟨%d bytes⟩", len(s))
-	} else {
-		s = shorten(k.redact(s))
+	} else if s = k.redact(s); !k.whole {
+		s = shorten(s)
 	}
 	n := encodedLen(s)
 	if n > k.left {
@@ -134,8 +136,14 @@ func (k *keeper) value(v any, depth int) any {
 	case []any:
 		kept := make([]any, 0, min(len(v), maxNodes))
 		for i, e := range v {
-			if k.nodes <= 0 {
+			word, isWord := e.(string)
+			isWord = isWord && k.whole // the words of a command are limited by their size
+			if k.nodes <= 0 || isWord && encodedLen(word) > k.left {
 				return append(kept, fmt.Sprintf("⟨and %d more⟩", len(v)-i))
+			}
+			if isWord {
+				kept = append(kept, k.text(word))
+				continue
 			}
 			kept = append(kept, k.value(e, depth+1))
 		}
@@ -160,10 +168,12 @@ func (k *keeper) members(m map[string]any, depth int) map[string]any {
 			v = redacted
 		}
 		as := k.text(name)
+		k.whole = depth == 0 && name == "command"
 		for n := 2; kept[as] != nil; n++ {
 			as = fmt.Sprintf("%s %d", strings.TrimSuffix(as, fmt.Sprint(" ", n-1)), n)
 		}
 		kept[as] = k.value(v, depth+1)
+		k.whole = false
 	}
 	return kept
 }

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/golem-forge/golem/internal/people/visible"
 )
@@ -56,7 +57,8 @@ func withoutFormula(cell string) string {
 	return cell
 }
 
-// Command returns the command that a call runs, as one line for a shell, or "".
+// Command returns the command that a call runs, as one can type it in a shell, or "". It is the
+// line of a shell as it is, or the words of a program with the quotes that they need.
 func (r Record) Command() string {
 	switch c := r.Args["command"].(type) {
 	case string:
@@ -64,13 +66,39 @@ func (r Record) Command() string {
 	case []any:
 		var words []string
 		for _, word := range c {
-			text := fmt.Sprint(word)
-			if text == "" || strings.ContainsAny(text, " \t\n'\"\\$`*?[]{}()<>|&;~#!") {
-				text = "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
-			}
-			words = append(words, text)
+			words = append(words, quoteWord(fmt.Sprint(word)))
 		}
 		return strings.Join(words, " ")
 	}
 	return ""
+}
+
+// quoteWord quotes a word for a shell. A word with line ends or unprintable characters is
+// written as $'…', which bash, zsh and ksh read.
+func quoteWord(word string) string {
+	if strings.ContainsFunc(word, func(r rune) bool { return r != ' ' && !unicode.IsPrint(r) }) {
+		var b strings.Builder
+		b.WriteString("$'")
+		for _, r := range word {
+			switch {
+			case r == '\n':
+				b.WriteString(`\n`)
+			case r == '\t':
+				b.WriteString(`\t`)
+			case r == '\'' || r == '\\':
+				b.WriteString(`\` + string(r))
+			case r == ' ' || unicode.IsPrint(r):
+				b.WriteRune(r)
+			case r > 0xffff:
+				fmt.Fprintf(&b, `\U%08x`, r)
+			default:
+				fmt.Fprintf(&b, `\u%04x`, r)
+			}
+		}
+		return b.String() + "'"
+	}
+	if word == "" || strings.ContainsAny(word, " '\"\\$`*?[]{}()<>|&;~#!") {
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	return word
 }

@@ -74,6 +74,13 @@ func middle(r Record) (b []byte, err error) {
 	text(`,"request":`, r.Request)
 	text(`,"code":`, r.Code)
 	text(`,"note":`, r.Note)
+	if r.Files != nil {
+		files, err := encode(r.Files)
+		if err != nil {
+			return nil, err
+		}
+		b = append(append(b, `,"files":`...), files...)
+	}
 	return b, nil
 }
 

@@ -20,6 +20,9 @@ func TestEncodeRecord(t *testing.T) {
 		if rapid.Bool().Draw(t, "with args") {
 			r.Args = map[string]any{text.Draw(t, "key"): text.Draw(t, "value")}
 		}
+		if rapid.Bool().Draw(t, "with files") {
+			r.Files = &Files{List: []File{{Path: text.Draw(t, "path"), Op: "change", Size: 3, Digest: text.Draw(t, "content"), Added: 1}}, More: rapid.IntRange(0, 3).Draw(t, "more")}
+		}
 		got, err := middle(r)
 		if err != nil {
 			t.Fatal(err)

@@ -19,7 +19,7 @@ type Filter struct {
 	Since, Until time.Time // from Since on and before Until
 	Worker       string    // somewhere in the chain
 	Tool         string
-	Path         string // an effect on this file or directory, or below it
+	Path         string // an effect on this file or directory, or below it, or a change of it by a command
 	Decision     string
 	Session      string
 	Kind         string
@@ -141,8 +141,8 @@ func (f Filter) needles() (needles [][]byte) {
 		}
 	}
 	if f.Path != "" {
-		q := quoted(" " + strings.TrimSuffix(f.Path, "/"))
-		needles = append(needles, q[1:len(q)-1])
+		q := quoted(strings.TrimSuffix(f.Path, "/"))
+		needles = append(needles, q[1:min(len(q)-1, maxText/2)]) // the middle of a long path is cut
 	}
 	return needles
 }
@@ -164,7 +164,13 @@ func (f Filter) chooses(r Record) bool {
 		(f.Worker == "" || slices.Contains(r.Workers, f.Worker)) &&
 		is(f.Tool, r.Tool) && is(f.Decision, r.Decision) && is(f.Session, r.Session) && is(f.Kind, string(r.Kind)) &&
 		is(f.Call, r.Call) && is(f.Request, r.Request) && is(f.Origin, r.Origin) &&
-		(f.Path == "" || slices.ContainsFunc(r.Effects, f.onPath))
+		(f.Path == "" || slices.ContainsFunc(r.Effects, f.onPath) || f.changes(r))
+}
+
+// changes reports whether a record names a changed file at the filter's path or below it.
+func (f Filter) changes(r Record) bool {
+	_, ok := r.Files.Find(f.Path)
+	return ok
 }
 
 // onPath reports whether an effect is on the filter's path or below it. Effects on other

@@ -49,6 +49,7 @@ type Record struct {
 	Request string   `json:"request,omitempty"`
 	Code    string   `json:"code,omitempty"` // "" if the call succeeded
 	Note    string   `json:"note,omitempty"`
+	Files   *Files   `json:"files,omitempty"` // changed by a command, or deleted
 
 	Prev string `json:"prev"` // hash of the line before
 	Seal string `json:"seal"` // seal of this line, made with the journal's key

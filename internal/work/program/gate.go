@@ -230,7 +230,7 @@ func (p *Program) OpenWorker(v WorkerOptions) (opened *OpenWorker, err error) {
 	if err != nil {
 		return closed(err)
 	}
-	gate.Approver, gate.Enter, gate.ShowReads = approver, work.Enter(), v.ShowReads
+	gate.Approver, gate.Enter, gate.Changed, gate.ShowReads = approver, work.Enter(), work.CommandChanges, v.ShowReads
 	d := &OpenWorker{Gate: gate, program: p, allFiles: files, work: work, records: rec, journal: journal, writers: writers, done: done, exec: v.Exec, called: v.Tools, once: v.SingleCall, untrusted: v.Untrusted, opened: p.options.Now(), clipboard: v.Clipboard, onOutput: v.OnOutput, step: step,
 		Session: work.Session, Notes: work.Notes, StartNotes: append(work.StartNotes, network.PresetNotes(p.presets)...)}
 	d.networks = network.New(network.Options{Project: p.Project, Environ: p.options.Environ, HostEnviron: p.hostEnv().Safe, Secret: p.options.Secret, Journal: d.Journal, Approver: approver, Process: rec.Process, Now: p.options.Now, MayBePrivate: p.options.Job})
@@ -267,7 +267,7 @@ func (v WorkerOptions) newApprover(p *Program, rec *storage.Records, s *session.
 // of d. release ends the worker's commands; closing d does so too. With list it starts
 // MCP servers whose tools were never listed. Notes say which servers have no tools.
 func (d *OpenWorker) newGate(step *calltree.Step, grant policy.Grant, chain []string, list bool) (g tool.Gate, release func() error, notes []string, err error) {
-	g = tool.Gate{Grant: grant, Workers: chain, Approver: d.Approver, Journal: d.Journal, Enter: d.Enter, Undo: d.Undo, ShowReads: d.ShowReads}
+	g = tool.Gate{Grant: grant, Workers: chain, Approver: d.Approver, Journal: d.Journal, Enter: d.Enter, Changed: d.Changed, Undo: d.Undo, ShowReads: d.ShowReads}
 	if g.Files, err = grant.Files.Apply(d.allFiles); err != nil {
 		return g, nil, nil, err
 	}

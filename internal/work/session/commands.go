@@ -91,6 +91,7 @@ func (c *Commands) Run(ctx context.Context, files *sandbox.Sandbox, command jail
 // Serve implements shell.Server.
 func (c *Commands) Serve(files *sandbox.Sandbox, command jail.Command, layered bool) (shell.Service, error) {
 	var v *jail.Service
+	c.workspace.beginCommand(true)
 	err := c.inSession(files, layered && (!c.direct || c.workspace.canOverlay()), func(s *jail.Jail) (err error) {
 		v, err = s.Serve(command)
 		return err
@@ -103,6 +104,7 @@ func (c *Commands) Serve(files *sandbox.Sandbox, command jail.Command, layered b
 
 // Open implements foreign.Starter.
 func (c *Commands) Open(files *sandbox.Sandbox, command jail.Command) (*jail.Process, error) {
+	c.workspace.beginCommand(true)
 	s, err := c.session(files, false)
 	if err != nil {
 		return nil, jail.CommandError(err)
@@ -277,6 +279,7 @@ func (c *Commands) runIn(files *sandbox.Sandbox, layered bool, do func(*jail.Jai
 	c.workspace.mu.Lock()
 	c.workspace.hasRun = true
 	c.workspace.mu.Unlock()
+	c.workspace.beginCommand(false)
 	if !layered || !c.direct || c.workspace.canOverlay() {
 		var r changes.Result
 		err := c.inSession(files, layered, func(s *jail.Jail) (err error) {

@@ -53,6 +53,13 @@ func (w *Workspace) Review(report func(done, total int)) (*Review, error) {
 	if w.changes == nil {
 		return w.store.ReviewWith(w.Session, nil, false, report)
 	}
+	w.tracker.mu.Lock()
+	ended := w.tracker.ended
+	w.tracker.mu.Unlock()
+	if ended != nil { // nothing ran since golem recorded what the last command changed
+		l := &ChangeList{storeOf(w.store, w.Session), w.Session, w.changes, ended.changes, ended.unfit}
+		return l.review(nil, false, report)
+	}
 	l, err := newChangeList(w.store, w.changes, w.Session)
 	if err != nil {
 		return nil, err

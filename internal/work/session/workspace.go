@@ -43,6 +43,8 @@ type Workspace struct {
 	noOverlay     bool  // no overlay can be mounted
 	canCopyMounts *bool // nil if not tried yet
 
+	tracker tracker
+
 	ports      *jail.Ports      // that are published while golem has the workspace
 	portServer *jail.PortServer // serves them to golem ports, nil before the first command
 }
@@ -90,7 +92,7 @@ func (s Sessions) OpenWorkspace(o Options) (*Workspace, error) {
 			return nil, visible.FileError("mount "+m.Target, err)
 		}
 	}
-	w.Session = found
+	w.Session, w.tracker.isNew = found, begun
 	if found.Copy {
 		err = w.openCopies(over, o)
 	} else {
