@@ -11,6 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/records/audit"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -162,6 +163,9 @@ type Preparation struct {
 	// Undoable is true if the run changes exactly the listed files, so that the gate can
 	// save their old content: see Gate.Undo.
 	Undoable bool
+	// Deletes, if set, are the files of a session that the run deletes. The journal names them
+	// before the run.
+	Deletes *audit.Files
 	// Attached are the files that the run passes on, as Gate.DescribeRead returns them.
 	Attached []Change
 

@@ -41,7 +41,7 @@ func (in *invocation) recordIntent(ctx context.Context, plan callPlan, prepared 
 			return undoError(plan.tool.currentName(), err)
 		}
 	}
-	in.record.Kind = audit.Intent
+	in.record.Kind, in.record.Files = audit.Intent, prepared.Deletes
 	wait := audit.Durable
 	if plan.changesNothing() {
 		wait = audit.Queued

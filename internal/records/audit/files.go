@@ -85,22 +85,24 @@ func hashFiles(list []File) string {
 
 // String says how much changed: 3 files, +10 -2.
 func (f *Files) String() string {
-	added, removed, uncounted := 0, 0, f.More
+	added, removed, counted := 0, 0, 0
 	for _, file := range f.List {
-		added, removed = added+file.Added, removed+file.Removed
-		if file.Uncounted {
-			uncounted++
+		if added, removed = added+file.Added, removed+file.Removed; !file.Uncounted {
+			counted++
+		}
+		if file.Kind != "" {
+			counted-- // it has no lines
 		}
 	}
 	var parts []string
 	if n := f.Count(); n > 0 {
 		parts = append(parts, visible.Count(n, "file"))
-		if uncounted < n {
-			parts = append(parts, visible.LineCounts(added, removed))
-		}
 	}
-	if uncounted > 0 && uncounted < f.Count() {
-		parts = append(parts, visible.Number(uncounted)+" not counted")
+	if counted > 0 {
+		parts = append(parts, visible.LineCounts(added, removed))
+	}
+	if f.More > 0 && counted > 0 {
+		parts = append(parts, visible.Number(f.More)+" not counted")
 	}
 	if f.Unlisted != "" {
 		parts = append(parts, visible.Line(f.Unlisted, maxUnlisted))
@@ -119,8 +121,10 @@ func (f File) String() string {
 		return text + " (" + visible.Line(f.Kind, maxUnlisted) + ")"
 	case f.Op == "mode":
 		return text + " (permission bits)"
+	case f.Uncounted && f.Op == "delete":
+		return text
 	case f.Uncounted:
-		return text + " (" + visible.Amount(f.Size) + ", lines not counted)"
+		return text + " (" + visible.Amount(f.Size) + ")"
 	}
 	return text + " (" + visible.LineCounts(f.Added, f.Removed) + ")"
 }

@@ -16,12 +16,16 @@ var ErrChanged = errors.New("the session has changes that were not applied")
 
 // RemoveSession removes a session with its changes for the user, unless another golem
 // works on it, or undoes changes into it. If the user saw it as clean, and it has changes now,
-// the error is ErrChanged. RemoveSession records the removal in the journal first. With the
-// session it removes the requests that wait for an approval: nothing can use an answer any
+// the error is ErrChanged. RemoveSession records the removal in the journal first, with the files
+// that it deletes. With the session it removes the requests that wait for an approval: nothing can use an answer any
 // more.
 func (s Storage) RemoveSession(one *session.Session, clean bool, secrets []string) error {
 	return s.remove(one, clean, func(r *Records) error {
-		return r.Write(audit.Record{Kind: audit.Answer, Session: one.ID, Origin: policy.User.String(), Decision: "revoked", By: "user", Note: "removes session " + one.ID}, secrets)
+		files, err := s.Sessions.Files(one)
+		if err != nil {
+			files = &audit.Files{Unlisted: "golem could not list the changes of the session"}
+		}
+		return r.Write(audit.Record{Kind: audit.Answer, Session: one.ID, Origin: policy.User.String(), Decision: "revoked", By: "user", Note: "removes session " + one.ID, Files: files}, secrets)
 	})
 }
 

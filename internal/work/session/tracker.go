@@ -8,11 +8,11 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/records/audit"
+	"github.com/golem-forge/golem/internal/work/toolset/settle"
 )
 
 // A tracker finds out what each command changed in the overlays of a session, for the
@@ -145,7 +145,9 @@ func (w *Workspace) CommandChanges() *audit.Files {
 	texts := changes.OpenTexts(w.changes)
 	defer texts.Close()
 	found := t.compare(list, w.changes)
-	slices.SortFunc(found, compareTracked)
+	slices.SortFunc(found, func(a, b trackedChange) int {
+		return cmp.Or(cmp.Compare(a.rank, b.rank), settle.CompareFiles(a.file, b.file))
+	})
 	files, left := &audit.Files{List: make([]audit.File, 0, len(found))}, int64(maxTrackedBytes)
 	for i, f := range found {
 		if i < audit.MaxFiles {
@@ -156,9 +158,7 @@ func (w *Workspace) CommandChanges() *audit.Files {
 		}
 		files.List = append(files.List, f.file)
 	}
-	if unfit != "" {
-		files.Unlisted = "names that golem cannot apply, such as " + unfit
-	}
+	files.Unlisted = unlisted(unfit)
 	if t.serves { // it may change files before the next call
 		t.ran = true
 		t.keep(w.changes, list)
@@ -190,11 +190,8 @@ func (t *tracker) compare(list []changes.Change, o *changes.Overlays) (found []t
 		filled[name[:max(0, strings.LastIndexByte(name, '/'))]] = true
 	}
 	add := func(c changes.Change, op overlay.Op, was *tracked) {
-		f := trackedChange{now: c, was: was, file: audit.File{Path: c.Name(), Op: string(op), Size: c.Size}}
-		if kind := cmp.Or(c.Kind, c.OldKind); kind != overlay.File {
-			f.file.Kind = kind.Noun()
-		}
-		f.rank = rankOf(f)
+		f := trackedChange{now: c, was: was, file: settle.FileOf(c, op)}
+		f.rank = settle.Rank(f.file)
 		found = append(found, f)
 	}
 	for _, c := range list {
@@ -253,27 +250,6 @@ func (t *tracker) remember(f trackedChange) {
 	t.before[f.file.Path] = tracked{f.now, f.file.Digest, f.text}
 }
 
-// rankOf returns how early a record names a change. Files that become code come first, then
-// those that existed before, because a record names only some files. A command can make many
-// others in no time.
-func rankOf(f trackedChange) int {
-	_, code := review.Code(f.file.Path)
-	switch {
-	case strings.Contains(f.file.Path+"/", "/.git/"): // golem never applies it
-		return 3
-	case code:
-		return 0
-	case f.file.Op != string(overlay.Create):
-		return 1
-	}
-	return 2
-}
-
-// compareTracked orders changes by rank, depth and path.
-func compareTracked(a, b trackedChange) int {
-	return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(strings.Count(a.file.Path, "/"), strings.Count(b.file.Path, "/")), strings.Compare(a.file.Path, b.file.Path))
-}
-
 // describe reads a changed file, if enough bytes are left. It adds the digest, and how many
 // lines the command added and removed. It returns false if the command did not change the
 // file.
@@ -320,4 +296,36 @@ func (f *trackedChange) describe(texts *changes.Texts, left *int64) bool {
 		f.file.Uncounted = false
 	}
 	return true
+}
+
+// Files returns the changes of a session for the journal, before golem deletes them.
+func (s Sessions) Files(one *Session) (*audit.Files, error) {
+	l, err := s.ListChanges(one)
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	texts := changes.OpenTexts(l.overlays)
+	defer texts.Close()
+	left := int64(maxTrackedBytes)
+	files := settle.FilesOf(l.changes, func(c changes.Change) string {
+		if left -= c.Size; left < 0 {
+			return ""
+		}
+		f, err := texts.Open(c)
+		return overlay.Digest(f, err)
+	})
+	files.Unlisted = unlisted(l.unfit)
+	if others := l.overlays.OtherTargets(); len(others) > 0 {
+		files.Unlisted = strings.TrimPrefix(files.Unlisted+"; changes of directories that are not mounted now: "+strings.Join(others, ", "), "; ")
+	}
+	return files, nil
+}
+
+// unlisted says that there are names that no list has.
+func unlisted(unfit string) string {
+	if unfit == "" {
+		return ""
+	}
+	return "names that golem cannot apply, such as " + unfit
 }

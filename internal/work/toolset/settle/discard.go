@@ -64,6 +64,10 @@ func discardTool(k Keeper) tool.Tool {
 				}
 				return tool.Result{Text: "discarded: " + withUnfit(describeCounts(own, ofGit), own+ofGit, unfit), Brief: true}, nil
 			}, reversals(k, list, unfit)...)
+			p.Deletes = FilesOf(list, func(c changes.Change) string { return c.Digest })
+			if unfit != "" {
+				p.Deletes.Unlisted = "names that golem cannot apply, such as " + unfit
+			}
 			if len(list) > 1 && len(list) != own {
 				p.Summary = "discard " + describeCounts(own, ofGit)
 			}
