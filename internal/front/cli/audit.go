@@ -174,9 +174,12 @@ With --net, list the connections of commands to hosts instead: the host, whether
 allowed it, how many bytes went each way, and how long it took.
 
 With ID, show one decision in words: who decided, where, and the text that was on screen. ID
-is the number of a record, the id of a request or of a call, or the start of a digest. With
-PATH, show the last decisions about a file in words.`,
-		Example: "  golem audit show --last 20\n  golem audit show src/main.c\n  golem audit show --net --since 7d",
+is the number of a record, the id of a request or of a call, or the start of a digest.
+
+With PATH, list every command, file tool, apply and discard that changed the file, in the
+order of time, also those of sessions that are gone. The last decisions about it follow in
+words.`,
+		Example: "  golem audit show --last 20\n  golem audit show src/main.c\n  golem audit show 14\n  golem audit show --net --since 7d",
 		Args:    takesArgs(0, 1, "audit show takes one ID or PATH; golem audit show --path PATH lists the records of a directory"),
 	}
 	flags := addProgramFlags(cmd)

@@ -28,11 +28,11 @@ func (f *programFlags) showDecision(w io.Writer, id string, json bool) error {
 	if folder != nil {
 		defer folder.Close()
 	}
-	list, wrong := f.findRecords(folder, id)
+	list, story, wrong := f.findRecords(folder, id)
 	if wrong != nil {
 		return wrong
 	}
-	if len(list) == 0 { // a decision at a hub belongs to no directory
+	if len(list) == 0 && story.isEmpty() { // a decision at a hub belongs to no directory
 		o, wrong := f.options()
 		if wrong != nil {
 			return wrong
@@ -49,11 +49,20 @@ func (f *programFlags) showDecision(w io.Writer, id string, json bool) error {
 	if err != nil {
 		return err
 	}
-	if len(list) == 0 {
+	if len(list) == 0 && story.isEmpty() {
 		return &sandbox.Error{Op: "record", Path: id, Code: sandbox.ErrNotFound, Hint: "it is the number of a record, the id of a request or a call, the start of a digest, or a path that a call changed; golem audit show lists the records"}
 	}
-	if json {
+	if json && story.isEmpty() {
 		return printJSON(w, map[string]any{"records": list})
+	}
+	if json {
+		return printJSON(w, map[string]any{"records": list, "story": story})
+	}
+	if !story.isEmpty() {
+		story.print(w, id)
+		if len(list) > 0 {
+			fmt.Fprintln(w, "\nthe last decisions about it:")
+		}
 	}
 	versions := false
 	texts := make(map[string]bool)
@@ -77,20 +86,24 @@ func (f *programFlags) showDecision(w io.Writer, id string, json bool) error {
 	return nil
 }
 
-// findRecords returns the records about a decision, or about the last calls that changed a path.
-func (f *programFlags) findRecords(folder *state.Dir, id string) (list []audit.Record, err error) {
+// findRecords returns the records about a decision, or about the last calls that changed a path,
+// with the story of the path.
+func (f *programFlags) findRecords(folder *state.Dir, id string) (list []audit.Record, story fileStory, err error) {
 	if folder == nil {
-		return nil, nil
+		return nil, story, nil
 	}
 	if list, err = audit.Related(folder, id); err != nil || len(list) > 0 {
-		return list, err
+		return list, story, err
+	}
+	if story, err = f.storyOf(folder, id); err != nil {
+		return nil, story, err
 	}
 	for _, name := range f.namesOf(id) {
 		if list, err = audit.RelatedToPath(folder, name, maxDecisions); err != nil || len(list) > 0 {
 			break
 		}
 	}
-	return list, err
+	return list, story, err
 }
 
 // versionMark separates the name of a file from the version that was shown, in an item of

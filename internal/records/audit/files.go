@@ -87,11 +87,8 @@ func hashFiles(list []File) string {
 func (f *Files) String() string {
 	added, removed, counted := 0, 0, 0
 	for _, file := range f.List {
-		if added, removed = added+file.Added, removed+file.Removed; !file.Uncounted {
+		if added, removed = added+file.Added, removed+file.Removed; !file.Uncounted && file.Kind == "" && file.Op != "mode" {
 			counted++
-		}
-		if file.Kind != "" {
-			counted-- // it has no lines
 		}
 	}
 	var parts []string

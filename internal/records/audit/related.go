@@ -48,8 +48,11 @@ func Related(folder *state.Dir, id string) ([]Record, error) {
 // at most the given number of calls, with the answers to their requests.
 func RelatedToPath(folder *state.Dir, name string, most int) ([]Record, error) {
 	var numbers []uint64
-	err := Read(folder, Filter{Path: name}, func(r Record, _ []byte) error {
-		numbers = append(numbers, r.Number)
+	f := Filter{Path: name}
+	err := Read(folder, f, func(r Record, _ []byte) error {
+		if slices.ContainsFunc(r.Effects, f.onPath) {
+			numbers = append(numbers, r.Number)
+		}
 		return nil
 	})
 	if err != nil {

@@ -1,0 +1,91 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/records/audit"
+	"github.com/golem-forge/golem/internal/records/state"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A fileStory is what golem knows about the changes of a file.
+type fileStory struct {
+	audit.Story
+	// Sessions are sessions that have changed the file now, and that no record names. golem was
+	// killed, or the change is one that a record does not name.
+	Sessions []string `json:"sessions,omitempty"`
+}
+
+// storyOf returns the story of the file that a user names.
+func (f *programFlags) storyOf(folder *state.Dir, typed string) (s fileStory, err error) {
+	names := f.namesOf(typed)
+	slices.Sort(names)
+	names = slices.Compact(names)
+	if folder == nil {
+		return s, nil
+	}
+	if s.Story, err = audit.ReadStory(folder, names); err != nil {
+		return s, err
+	}
+	all, err := f.sessionsHere()
+	if err != nil {
+		return s, nil // the journal is enough
+	}
+	for _, w := range all {
+		if slices.ContainsFunc(s.Touches, func(t audit.Touch) bool { return t.Session == w.ID }) {
+			continue
+		}
+		contents, err := w.program.Storage.Sessions.OpenContents(w.Session)
+		if err != nil {
+			continue
+		}
+		if slices.ContainsFunc(names, contents.Has) {
+			s.Sessions = append(s.Sessions, w.ID)
+		}
+		contents.Close()
+	}
+	return s, nil
+}
+
+// isEmpty reports whether nothing is known about the file.
+func (s fileStory) isEmpty() bool { return len(s.Touches)+len(s.Sessions) == 0 }
+
+// maxUnnamed is how many records are listed that may be about a file.
+const maxUnnamed = 10
+
+// print prints who changed a file, in the order of time.
+func (s fileStory) print(w io.Writer, typed string) {
+	fmt.Fprintf(w, "changes of %s, in the order of time:\n", visible.Name(typed))
+	rows := [][]string{{"n", "time", "session", "what", "command"}}
+	for _, t := range s.Touches {
+		command := visible.Line(t.Line, maxCommand)
+		if t.Line == "" && t.File != nil {
+			command = "-"
+		}
+		what := t.Text()
+		if t.Tool == "apply_changes" {
+			what = strings.TrimSuffix(what+" by "+t.DeciderText(), " by ")
+		}
+		rows = append(rows, []string{strconv.FormatUint(t.Number, 10), t.Time.Local().Format(time.DateTime), cmp.Or(sandbox.Shown(t.Session), "-"), what, command})
+	}
+	if len(s.Touches) > 0 {
+		printColumns(w, rows)
+	}
+	for _, id := range s.Sessions {
+		fmt.Fprintf(w, "session %s has changed it, and the journal does not say with which command; golem diff --session %s shows it\n", id, id)
+	}
+	if n := len(s.Unnamed); n > 0 {
+		var numbers []string
+		for _, r := range s.Unnamed[max(0, n-maxUnnamed):] {
+			numbers = append(numbers, strconv.FormatUint(r.Number, 10))
+		}
+		fmt.Fprintf(w, "it may also be among the files that %s not name: %s\n", visible.Count(n, "record")+" "+visible.Verb(n, "does", "do"), strings.Join(numbers, ", "))
+	}
+}
