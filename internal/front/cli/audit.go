@@ -59,31 +59,43 @@ type timeFlag struct {
 }
 
 // Set implements pflag.Value.
-func (f *timeFlag) Set(text string) error {
+func (f *timeFlag) Set(text string) (err error) {
 	f.text = text
-	if days := slices.Index([]string{"today", "yesterday"}, text); days >= 0 {
-		year, month, day := time.Now().Date()
-		f.time = time.Date(year, month, day-days, 0, 0, 0, 0, time.Local)
-		return nil
+	f.time, err = parseTime(text, time.Now())
+	return err
+}
+
+// parseTime reads a point in time. A day is its first moment. The name of a weekday is the last
+// such day, which may be today.
+func parseTime(text string, now time.Time) (time.Time, error) {
+	day := func(ago int) time.Time {
+		year, month, day := now.Date()
+		return time.Date(year, month, day-ago, 0, 0, 0, 0, now.Location())
 	}
-	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
-		f.time = time.Now().Add(-ago)
-		return nil
+	word := strings.ToLower(strings.TrimSpace(text))
+	if ago := slices.Index([]string{"today", "yesterday"}, word); ago >= 0 {
+		return day(ago), nil
+	}
+	for ago := range 7 {
+		if name := strings.ToLower(day(ago).Weekday().String()); len(word) >= 3 && strings.HasPrefix(name, word) {
+			return day(ago), nil
+		}
+	}
+	if ago, err := time.ParseDuration(word); err == nil && ago >= 0 {
+		return now.Add(-ago), nil
 	}
 	for unit, days := range map[string]int{"d": 1, "w": 7} {
-		number, ok := strings.CutSuffix(text, unit)
+		number, ok := strings.CutSuffix(word, unit)
 		if n, err := strconv.ParseUint(number, 10, 16); ok && err == nil {
-			f.time = time.Now().AddDate(0, 0, -int(n)*days)
-			return nil
+			return now.AddDate(0, 0, -int(n)*days), nil
 		}
 	}
 	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
-		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
-			f.time = t
-			return nil
+		if t, err := time.ParseInLocation(layout, strings.TrimSpace(text), now.Location()); err == nil {
+			return t, nil
 		}
 	}
-	return errors.New("it is a time such as 2h, 7d or 2w (ago), yesterday, 2026-11-15 or 2026-11-15T10:42:00Z")
+	return time.Time{}, errors.New("it is a time such as 2h, 7d or 2w (ago), today, yesterday, monday, 2026-11-15 or 2026-11-15T10:42:00Z")
 }
 
 // String implements pflag.Value.
@@ -102,7 +114,7 @@ type filterFlags struct {
 func addFilterFlags(cmd *cobra.Command) *filterFlags {
 	f := &filterFlags{}
 	flags := cmd.Flags()
-	flags.Var(&f.since, "since", "records since then: 2h, 7d or 2w (ago), yesterday, 2026-11-15, 2026-11-15T10:42:00Z")
+	flags.Var(&f.since, "since", "records since then: 2h, 7d or 2w (ago), today, yesterday, monday (the last one), 2026-11-15, 2026-11-15T10:42:00Z")
 	flags.Var(&f.until, "until", "records before then")
 	flags.StringVar(&f.Origin, "origin", "", "calls by the user, by a model, or by a peer, which is another agent")
 	flags.StringVar(&f.Worker, "worker", "", "calls by this worker, or by one that it called")
@@ -112,7 +124,7 @@ func addFilterFlags(cmd *cobra.Command) *filterFlags {
 	flags.StringVar(&f.Decision, "decision", "", "preApproved, yes, no, pending, blocked")
 	flags.StringVar(&f.Kind, "kind", "", "intent, outcome, refusal, answer, repair (of the journal itself)")
 	flags.StringVar(&f.Call, "call", "", "the records of one call")
-	flags.IntVar(&f.last, "last", 0, "only the last N records")
+	flags.IntVar(&f.last, "last", 0, "only the last N of what is shown: records, with --net connections, with PATH changes of the file")
 	flags.BoolVar(&f.all, "all", false, "records of all programs")
 	return f
 }
@@ -179,7 +191,7 @@ is the number of a record, the id of a request or of a call, or the start of a d
 With PATH, list every command, file tool, apply and discard that changed the file, in the
 order of time, also those of sessions that are gone. The last decisions about it follow in
 words.`,
-		Example: "  golem audit show --last 20\n  golem audit show src/main.c\n  golem audit show 14\n  golem audit show --net --since 7d",
+		Example: "  golem audit show --last 20\n  golem audit show --since monday --until today\n  golem audit show src/main.c\n  golem audit show 14\n  golem audit show --net --since 7d",
 		Args:    takesArgs(0, 1, "audit show takes one ID or PATH; golem audit show --path PATH lists the records of a directory"),
 	}
 	flags := addProgramFlags(cmd)
@@ -192,7 +204,10 @@ words.`,
 		case len(args) == 1:
 			page := newPageBuffer(cmd.OutOrStdout())
 			safe := visible.NewWriter(page)
-			err := flags.showDecision(safe, args[0], wantsJSON(cmd))
+			if err := filter.check(); err != nil {
+				return err
+			}
+			err := flags.showDecision(safe, args[0], filter, wantsJSON(cmd))
 			return cmp.Or(err, safe.Close(), page.flush())
 		case net && (asCSV || filter.Tool != ""):
 			return usageError("--net lists connections; do not use it with --csv or --tool")

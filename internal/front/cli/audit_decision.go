@@ -9,6 +9,7 @@ import (
 	"os/user"
 	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -23,7 +24,7 @@ import (
 
 // showDecision prints the records about one decision in words: who decided, where, and
 // what was on screen.
-func (f *programFlags) showDecision(w io.Writer, id string, json bool) error {
+func (f *programFlags) showDecision(w io.Writer, id string, filter *filterFlags, json bool) error {
 	folder, _, err := f.journal()
 	if folder != nil {
 		defer folder.Close()
@@ -31,6 +32,10 @@ func (f *programFlags) showDecision(w io.Writer, id string, json bool) error {
 	list, story, wrong := f.findRecords(folder, id)
 	if wrong != nil {
 		return wrong
+	}
+	if !story.isEmpty() {
+		story.choose(filter)
+		list = slices.DeleteFunc(list, func(r audit.Record) bool { return !filter.during(r.Time) })
 	}
 	if len(list) == 0 && story.isEmpty() { // a decision at a hub belongs to no directory
 		o, wrong := f.options()

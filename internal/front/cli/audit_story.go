@@ -54,6 +54,20 @@ func (f *programFlags) storyOf(folder *state.Dir, typed string) (s fileStory, er
 	return s, nil
 }
 
+// choose leaves only the touches that the flags select.
+func (s *fileStory) choose(filter *filterFlags) {
+	s.Touches = slices.DeleteFunc(s.Touches, func(t audit.Touch) bool { return !filter.during(t.Time) })
+	s.Unnamed = slices.DeleteFunc(s.Unnamed, func(r audit.Record) bool { return !filter.during(r.Time) })
+	if n := len(s.Touches); filter.last > 0 && n > filter.last {
+		s.Touches = s.Touches[n-filter.last:]
+	}
+}
+
+// during reports whether the flags select a time.
+func (f *filterFlags) during(t time.Time) bool {
+	return !t.Before(f.since.time) && (f.until.time.IsZero() || t.Before(f.until.time))
+}
+
 // isEmpty reports whether nothing is known about the file.
 func (s fileStory) isEmpty() bool { return len(s.Touches)+len(s.Sessions) == 0 }
 
