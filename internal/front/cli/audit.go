@@ -332,6 +332,9 @@ func formatRecord(r audit.Record, program string) string {
 	if command := r.Command(); command != "" && !slices.Contains(r.Effects, policy.Run.String()+" "+command) {
 		parts = append(parts, "$ "+visible.Line(command, maxCommand))
 	}
+	if about := r.TrustText(); about != "" {
+		parts = append(parts, about)
+	}
 	if len(r.Effects) > 0 {
 		parts = append(parts, strings.Join(shownAll(r.Effects), ", "))
 	} else if wanted := namesIn(r.Args); len(wanted) > 0 {

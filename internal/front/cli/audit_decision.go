@@ -203,6 +203,7 @@ func printDecision(w io.Writer, r audit.Record, now func(item string) string) {
 	for i, line := range commandLines(r) {
 		add(map[int]string{0: "command"}[i], line)
 	}
+	add("about", r.TrustText())
 	add("effects", strings.Join(shownAll(r.Effects), ", "))
 	add("decided by", r.DeciderText())
 	add("seen", r.SeenText())

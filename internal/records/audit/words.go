@@ -16,6 +16,25 @@ const AccountMark = ", as "
 // maxFront is how many characters of the front are shown.
 const maxFront = 200
 
+// TrustTool stands for the tool in records of decisions to trust a program.
+const TrustTool = "golem trust"
+
+// TrustText says which program or file of instructions a decision is about, and which content,
+// by its hash. It is "" for other records.
+func (r Record) TrustText() string {
+	if r.Tool != TrustTool {
+		return ""
+	}
+	what := ""
+	for _, key := range []string{"program", "file"} {
+		if name, _ := r.Args[key].(string); name != "" {
+			what = visible.Name(name) + ", "
+		}
+	}
+	hash, _ := r.Args["content"].(string)
+	return what + "content " + visible.Line(hash, maxFront)
+}
+
 // CallText names the tool, the workers and the caller of a record.
 func (r Record) CallText() string {
 	var workers []string
@@ -56,6 +75,10 @@ func (r Record) KindText() string {
 		return "declined; nothing was done"
 	case r.Kind == Refusal:
 		return "refused (" + cmp.Or(sandbox.Shown(r.Decision), sandbox.Shown(r.Code)) + "); nothing was done"
+	case r.Tool == TrustTool && r.Decision == "yes":
+		return "a person trusted it"
+	case r.Tool == TrustTool && r.Decision == "no":
+		return "a person did not trust it"
 	case r.Kind == Answer && r.Decision == "yes":
 		return "a person approved the call"
 	case r.Kind == Answer && r.Decision == "no":

@@ -3,8 +3,10 @@ package program
 import (
 	"slices"
 
+	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/decide/trust"
+	"github.com/golem-forge/golem/internal/records/audit"
 	"github.com/golem-forge/golem/internal/work/instruction"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -78,8 +80,23 @@ func (p *Program) TrustQuestion() (tool.Request, error) {
 	if place, off := p.Project.Ceiling.NetworkOff(); off {
 		details = append(details, "whatever it asks for, the network stays off: "+place.String())
 	}
-	return tool.NewCommandRequest("trust", "trust the program in "+p.root+" as it is now", warnings, details, instruction.Changes(list), map[string]string{"content": p.Content.Hash})
+	return tool.NewCommandRequest("trust", "trust the program in "+p.root+" as it is now", warnings, details, instruction.Changes(list), map[string]string{"content": p.Content.Hash, "program": p.root})
 }
 
 // Trust records that the user trusts the program's content.
 func (p *Program) Trust() error { return p.TrustStore().Add(p.Content) }
+
+// recordTrust writes to the journal that the user trusts the program's content only for this
+// command, by its hash.
+func (p *Program) recordTrust(j tool.Journal) error {
+	kept := p.TrustStore()
+	if kept.Accepted == "" || kept.Accepted != p.Content.Hash || p.options.Job != nil { // a job's own records say who signed it
+		return nil
+	}
+	kept.Accepted = ""
+	if trusted, err := kept.IsTrusted(p.Content); trusted || err != nil {
+		return err
+	}
+	return j.Write(audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Tool: audit.TrustTool, Args: map[string]any{"content": p.Content.Hash, "program": p.root},
+		Decision: "yes", By: "--trust", Seen: "unseen"}, audit.Written)
+}
