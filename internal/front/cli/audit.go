@@ -25,16 +25,16 @@ import (
 func newAudit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "Show, verify or export the journal",
+		Short: "Show, verify or export the journal, or report from it",
 		Long: `The journal records every call: who made it, its effects, the decision, who decided, and
 the outcome. It holds no file contents and no secrets. golem only appends to it. golem
 audit verify finds records that somebody changed. It cannot detect changes by somebody who
 can read the signing key.`,
-		Example: "  golem audit show --since 1h\n  golem audit verify\n  golem audit export",
+		Example: "  golem audit show --since 1h\n  golem audit report --since yesterday\n  golem audit verify\n  golem audit export",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newAuditShow(), newAuditVerify(), newAuditExport())
+	cmd.AddCommand(newAuditShow(), newAuditReport(), newAuditVerify(), newAuditExport())
 	return cmd
 }
 

@@ -110,9 +110,14 @@ func (f *Files) String() string {
 // maxUnlisted is how many characters of Files.Unlisted are shown.
 const maxUnlisted = 300
 
+// Letter returns the letter for what was done: A, D or M.
+func (f File) Letter() string {
+	return cmp.Or(map[string]string{"create": "A", "delete": "D"}[f.Op], "M")
+}
+
 // String returns the file as one line for a person: M src/main.c (+1 -2).
 func (f File) String() string {
-	text := cmp.Or(map[string]string{"create": "A ", "delete": "D "}[f.Op], "M ") + visible.Name(f.Path)
+	text := f.Letter() + " " + visible.Name(f.Path)
 	switch {
 	case f.Kind != "":
 		return text + " (" + visible.Line(f.Kind, maxUnlisted) + ")"

@@ -25,7 +25,7 @@ func (s Storage) RemoveSession(one *session.Session, clean bool, secrets []strin
 		if err != nil {
 			files = &audit.Files{Unlisted: "golem could not list the changes of the session"}
 		}
-		return r.Write(audit.Record{Kind: audit.Answer, Session: one.ID, Origin: policy.User.String(), Decision: "revoked", By: "user", Note: "removes session " + one.ID, Files: files}, secrets)
+		return r.Write(audit.Record{Kind: audit.Answer, Session: one.ID, Origin: policy.User.String(), Decision: "revoked", By: "user", Note: audit.RemovesSession + one.ID, Files: files}, secrets)
 	})
 }
 
