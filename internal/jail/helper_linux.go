@@ -82,6 +82,7 @@ type ask struct {
 
 	HostPorts []uint16 // Host of an Egress
 	PortsOnly bool
+	NamesOnly bool
 	Request   json.RawMessage `json:",omitempty"` // for a Handler
 }
 

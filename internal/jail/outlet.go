@@ -1,11 +1,16 @@
 package jail
 
 import (
+	"context"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // An Egress gives commands a network of their own that leads only to golem: they have
@@ -20,6 +25,10 @@ type Egress struct {
 	Host []uint16
 	// PortsOnly uses no nftables, as on a kernel without it.
 	PortsOnly bool
+	// NamesOnly leads only questions to name servers to golem. No address has a route, so
+	// connections fail as without an Egress. If the network cannot be made, and at the level
+	// landlock, commands have no Egress.
+	NamesOnly bool
 	// Certificates are those of all authorities that commands trust, in PEM; nil for those
 	// of the host. They replace the system's list, and variables name them for programs
 	// that have a list of their own.
@@ -39,6 +48,64 @@ type Egress struct {
 	// Program names the program and process at the other end of a connection, "" if golem
 	// cannot tell.
 	Open func(program func(net.Conn) string) (Server, error)
+	// Count, if set, begins to count what golem refuses for commands, until the function
+	// that it returns is called.
+	Count func() func() Refused
+	// Suggest, if set, returns what the user can add to the hosts of a command, as --net
+	// writes it, so that it reaches these. It returns nil if a host cannot be added.
+	Suggest func(ctx context.Context, command, hosts []string) []string
+}
+
+// Refused is what golem refused while a command ran.
+type Refused struct {
+	Hosts []string // names, or addresses with their ports, in the order of their first refusal
+	Times int      // how often commands asked for them
+	More  bool     // there were other hosts, too
+	Add   []string // what Suggest returned, for a command that failed
+}
+
+// String describes the hosts: "asked for a.example 3 times".
+func (r Refused) String() string {
+	const most = 3
+	var names []string
+	for _, host := range r.Hosts[:min(len(r.Hosts), most)] {
+		names = append(names, sandbox.Shown(host))
+	}
+	text, times := "asked for "+strings.Join(names, ", "), ""
+	if r.Times > 1 {
+		times = fmt.Sprintf(" %d times", r.Times)
+	}
+	switch n := len(r.Hosts); {
+	case r.More:
+		return fmt.Sprintf("asked for more than %d hosts%s, first for %s", n, times, strings.Join(names, ", "))
+	case n > most:
+		return fmt.Sprintf("asked for %d hosts%s: %s and %d more", n, times, strings.Join(names, ", "), n-most)
+	case n > 1:
+		return fmt.Sprintf("asked for %d hosts%s: %s", n, times, strings.Join(names, ", "))
+	}
+	return text + times
+}
+
+// Keys says which keys of golem-forge.config.yaml allow the hosts, "" if Add is empty.
+func (r Refused) Keys() string {
+	var presets, hosts, parts []string
+	for _, item := range r.Add {
+		if item = strings.TrimPrefix(item, "+"); strings.ContainsAny(item, ".:") {
+			hosts = append(hosts, item)
+		} else {
+			presets = append(presets, item)
+		}
+	}
+	if len(presets) > 0 {
+		parts = append(parts, strings.Join(presets, ", ")+" in network.presets")
+	}
+	if len(hosts) > 0 {
+		parts = append(parts, strings.Join(hosts, ", ")+" in network.allow")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return strings.Join(parts, ", ") + " of golem-forge.config.yaml"
 }
 
 // A Server serves a network of commands. Package egress has one. Its Serve methods return

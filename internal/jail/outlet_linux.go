@@ -14,7 +14,12 @@ import (
 
 // outletKey is the name of a network that leads to golem. It differs from the names of
 // networks that lead nowhere.
-func outletKey(p Policy) string { return "outlet " + p.Loopback }
+func outletKey(p Policy) string {
+	if p.Egress.NamesOnly {
+		return "names " + p.Loopback
+	}
+	return "outlet " + p.Loopback
+}
 
 // An opening is the reply of a holder that was asked for a network that leads to golem.
 // Its files are the sockets of an outlet, in the order of the fields.
@@ -38,7 +43,7 @@ func (h *Helper) openEgress(p Policy) error {
 	if _, ok := h.outlets[key]; ok {
 		return nil
 	}
-	if err := h.send(ask{Outlet: true, Loopback: key, Ports: p.Egress.Ports, HostPorts: p.Egress.Host, PortsOnly: p.Egress.PortsOnly}); err != nil {
+	if err := h.send(ask{Outlet: true, Loopback: key, Ports: p.Egress.Ports, HostPorts: p.Egress.Host, PortsOnly: p.Egress.PortsOnly, NamesOnly: p.Egress.NamesOnly}); err != nil {
 		return fmt.Errorf("%w: %w", ErrEnded, err)
 	}
 	var o opening
@@ -53,7 +58,7 @@ func (h *Helper) openEgress(p Policy) error {
 	if last := len(files) - 1; o.Peers && last >= 0 {
 		who.socket, files = os.NewFile(uintptr(files[last]), "peers"), files[:last]
 	}
-	out, err := outletOf(files, o)
+	out, err := outletOf(files, o, p.Egress.NamesOnly)
 	out.peers = &who
 	if err != nil {
 		who.close()
@@ -115,8 +120,8 @@ func (o *outlet) close() (err error) {
 	return err
 }
 
-// outletOf returns the outlet with these sockets.
-func outletOf(files []int, o opening) (out *outlet, err error) {
+// outletOf returns the outlet with these sockets. One with only names takes no connections.
+func outletOf(files []int, o opening, namesOnly bool) (out *outlet, err error) {
 	out = &outlet{noRedirect: o.NoRedirect}
 	out.find = out.destination
 	for i, fd := range files {
@@ -140,7 +145,7 @@ func outletOf(files []int, o opening) (out *outlet, err error) {
 			return out, errors.Join(fmt.Errorf("the sockets of the network: %w", err), out.close())
 		}
 	}
-	if len(out.connections) == 0 {
+	if out.streams == nil || len(out.connections) == 0 && !namesOnly {
 		return out, errors.Join(errors.New("the network has no sockets"), out.close())
 	}
 	return out, nil
@@ -205,7 +210,7 @@ func (n *networks) open(a ask) (files []int, o opening) {
 	in, err := newThread(apartNetwork)
 	if err == nil {
 		err = in.do(func() (err error) {
-			if files, o, err = prepareOutlet(a.Ports, a.HostPorts, a.PortsOnly); err != nil {
+			if files, o, err = prepareOutlet(a); err != nil {
 				return err
 			}
 			if socket, err := newPeerSocket(); err == nil { // otherwise connections have no program
@@ -231,15 +236,15 @@ func (n *networks) add(name string, in thread) {
 }
 
 // prepareOutlet makes every address local in the network namespace of the calling thread,
-// and opens the sockets of the outlet.
-func prepareOutlet(ports, host []uint16, portsOnly bool) (files []int, o opening, err error) {
+// or only that of the name server, and opens the sockets of the outlet.
+func prepareOutlet(a ask) (files []int, o opening, err error) {
 	defer func() {
 		if err != nil {
 			closeAll(files)
 			files = nil
 		}
 	}()
-	if err := routeToSelf(); err != nil {
+	if err := routeToSelf(a.NamesOnly); err != nil {
 		return nil, o, err
 	}
 	own := netip.MustParseAddr(outletAddress).As4()
@@ -252,8 +257,8 @@ func prepareOutlet(ports, host []uint16, portsOnly bool) (files []int, o opening
 		return nil
 	}
 	why := errors.New("it is not used")
-	if !portsOnly {
-		why = redirect(own, host)
+	if !a.PortsOnly && !a.NamesOnly {
+		why = redirect(own, a.HostPorts)
 	}
 	if o.Names = nameSockets; why != nil {
 		o.Names, o.NoRedirect = 1, why.Error()
@@ -266,10 +271,13 @@ func prepareOutlet(ports, host []uint16, portsOnly bool) (files []int, o opening
 	if err := listen(unix.SOCK_STREAM, own, namePort); err != nil {
 		return files, o, err
 	}
-	if why == nil {
+	switch {
+	case a.NamesOnly:
+		return files, o, nil
+	case why == nil:
 		return files, o, listen(unix.SOCK_STREAM, own, connectionPort)
 	}
-	ports = slices.Clone(ports)
+	ports := slices.Clone(a.Ports)
 	slices.Sort(ports)
 	ports = slices.DeleteFunc(slices.Compact(ports), func(p uint16) bool { return p == 0 || p == namePort })
 	if len(ports) > maxPorts {

@@ -326,6 +326,25 @@ func outletAttacks() []attack {
 				t.Errorf("the end of two sessions closed the servers %d times, want once each", f.closed)
 			}
 		}},
+		{"S07 a network with names only", func(t *testing.T, y *attackEnv) {
+			f := leadOut(t, y, false)
+			y.policy.Egress.NamesOnly = true
+			y.is(y.sh(`curl -s http://curl.example/; echo $?; curl -s http://203.0.113.7/; echo $?; curl -s http://198.18.1.0:443/; echo $?`), "7\n7\n7\n")
+			if names := f.names; !slices.Contains(names, "curl.example") {
+				t.Errorf("golem knows the names %q", names)
+			}
+			if list := f.addresses(); !slices.Equal(list, []string{"198.18.0.1:53"}) {
+				t.Errorf("golem listens on %q", list)
+			}
+			_, out := y.probe("udp", "203.0.113.7:443", "203.0.113.7:53", "[2001:db8::1]:53")
+			y.is(out, "udp ENETUNREACH\nudp ENETUNREACH\nudp ENETUNREACH\n")
+			_, out = y.probe("dial", "tcp", "203.0.113.7:80")
+			y.answers(out, 1, "ENETUNREACH")
+			_, out = y.probe("bind", "tcp/127.0.0.1:8080", "tcp/198.18.0.1:53", "udp/198.18.0.1:53")
+			y.is(out, "tcp/127.0.0.1:8080 done\ntcp/198.18.0.1:53 EACCES\nudp/198.18.0.1:53 EACCES\n")
+			f.cut()
+			y.is(y.sh(`curl -s http://curl.example/; echo $?`), "6\n")
+		}},
 		{"S07 many questions at once in a network that leads to golem", func(t *testing.T, y *attackEnv) {
 			leadOut(t, y, false)
 			_, out := y.probe("ask much")

@@ -133,7 +133,7 @@ func (r *report) pack(p *packer) {
 }
 
 func (a *ask) pack(p *packer) {
-	p.bools(&a.Apart, &a.Isolated, &a.Outlet, &a.PortsOnly, &a.Dial)
+	p.bools(&a.Apart, &a.Isolated, &a.Outlet, &a.PortsOnly, &a.NamesOnly, &a.Dial)
 	packText(p, &a.Loopback)
 	packList(p, &a.Ports, packNumber)
 	packList(p, &a.HostPorts, packNumber)

@@ -17,8 +17,9 @@ const loopbackIndex = 1
 // routeToSelf makes every IPv4 address an address of the network namespace of the calling
 // thread, as `ip route add local default dev lo` does. There is no route out. Connections
 // get the outlet's address as their source, because with 127.0.0.1 only programs would
-// take the machine for one without a network, and ask for no addresses.
-func routeToSelf() error {
+// take the machine for one without a network, and ask for no addresses. With onlyOwn, only
+// the outlet's address is one.
+func routeToSelf(onlyOwn bool) error {
 	c, err := netlink.Dial(unix.NETLINK_ROUTE, nil)
 	if err != nil {
 		return fmt.Errorf("routes: %w", err)
@@ -41,6 +42,9 @@ func routeToSelf() error {
 		e.Bytes(unix.IFA_ADDRESS, own)
 	}); err != nil {
 		return fmt.Errorf("address %s: %w", outletAddress, err)
+	}
+	if onlyOwn {
+		return nil
 	}
 	// struct rtmsg
 	route := []byte{unix.AF_INET, 0, 0, 0, unix.RT_TABLE_LOCAL, unix.RTPROT_STATIC, unix.RT_SCOPE_HOST, unix.RTN_LOCAL, 0, 0, 0, 0}

@@ -67,6 +67,8 @@ type Result struct {
 	NoSockets string // why it had no Unix sockets, "" if it had
 	NoNetwork string // why commands had no network although the policy has one, "" otherwise
 
+	Refused Refused // hosts that the command asked for and may not reach
+
 	Limits Limits // the limits that held; the command may have had less time
 
 	// Record holds its changes. It is nil if the command wrote directories of the host.

@@ -70,6 +70,10 @@ func Start(p Policy, now func() time.Time) (*Jail, error) {
 		return nil, err
 	}
 	s, err := startNamespaces(p, now)
+	if err != nil && p.Egress != nil && p.Egress.NamesOnly {
+		p.Egress = nil
+		s, err = startNamespaces(p, now)
+	}
 	if err == nil {
 		return s, nil
 	}

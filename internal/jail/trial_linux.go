@@ -45,7 +45,7 @@ func trials() []trial {
 			if err := loopbackUp(); err != nil {
 				return attempt{}, err
 			}
-			files, o, err := prepareOutlet([]uint16{80, 443}, nil, false)
+			files, o, err := prepareOutlet(ask{Ports: []uint16{80, 443}})
 			closeAll(files)
 			return attempt{Text: o.NoRedirect}, err
 		}},

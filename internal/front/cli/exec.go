@@ -202,7 +202,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	f.removeUnused(p, user)
 	if ran.Code != 0 {
-		f.explainFailure(cmd, p, gate, args, ran.Code)
+		f.explainFailure(cmd, p, gate, args, ran)
 		var told exit
 		if err != nil && !errors.As(err, &told) {
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem:", err)
@@ -359,8 +359,7 @@ func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.O
 		adds = append(adds, string(m.Source)+" at "+m.Target+" (read-only)")
 	}
 	for _, name := range present(x.Profile.Env) {
-		isList := !hosts.IsAll() && !hosts.IsEmpty()
-		if !isList || !session.IsReplaced(name, slices.ContainsFunc(hosts.Rules(), policy.HostRule.NeedsRequests)) {
+		if hosts.IsAll() || !session.IsReplaced(name, slices.ContainsFunc(hosts.Rules(), policy.HostRule.NeedsRequests)) {
 			adds = append(adds, name)
 		}
 	}

@@ -111,9 +111,10 @@ func takenAsValue(cmd *cobra.Command) (text string) {
 
 // explainFailure prints what may have made the command fail, if it is something that is
 // different in the jail.
-func (f *execFlags) explainFailure(cmd *cobra.Command, p *program.Program, gate *program.OpenWorker, args []string, code int) {
+func (f *execFlags) explainFailure(cmd *cobra.Command, p *program.Program, gate *program.OpenWorker, args []string, ran jail.Result) {
+	defer f.explainRefused(cmd.ErrOrStderr(), gate.Hosts(), args, ran.Refused)
 	shown := sandbox.Shown(args[0])
-	if code == exitNotFound && !inPath(args[0]) {
+	if ran.Code == exitNotFound && !inPath(args[0]) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: no program %s in your PATH; check the name\n", shown)
 	}
 	if name := ownFlag(cmd, args[1:]); name != "" {

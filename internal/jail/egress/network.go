@@ -58,6 +58,9 @@ type Options struct {
 	// Record gets each step of each connection, and returns when it is stored. If it
 	// returns an error for Opened, golem refuses the connection.
 	Record func(Event) error
+	// Missed, if set, gets every name and address that a program asked for and that is not
+	// on the list, with the port of a connection and 0 for a name.
+	Missed func(host string, port uint16)
 	// Now is the clock. It is required.
 	Now func() time.Time
 }
@@ -109,6 +112,9 @@ func New(o Options) (*Network, error) {
 	}
 	if o.Record == nil {
 		o.Record = func(Event) error { return nil }
+	}
+	if o.Missed == nil {
+		o.Missed = func(string, uint16) {}
 	}
 	n := &Network{o: o, names: newStandIns(), open: map[closer]struct{}{}, refused: map[string]bool{}}
 	n.dialer.ControlContext = n.checkSocket

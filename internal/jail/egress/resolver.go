@@ -104,7 +104,7 @@ func (n *Network) lookUp(reply *dnsmessage.Message, q dnsmessage.Question, name 
 	listed := n.o.Hosts.Allows(name)
 	if !listed && !n.o.asksUnlisted() || !canBeHost(name) {
 		reply.RCode = dnsmessage.RCodeNameError
-		n.refuseName(name)
+		n.refuseName(name, q.Type)
 		return
 	}
 	a, ok := n.names.find(name, listed)
@@ -124,8 +124,11 @@ func (n *Network) lookUp(reply *dnsmessage.Message, q dnsmessage.Question, name 
 const maxRefused = 1000
 
 // refuseName records that a program looked up a name that it may not reach, once for each
-// name.
-func (n *Network) refuseName(name string) {
+// name. A program that looks up both kinds of addresses has asked once.
+func (n *Network) refuseName(name string, kind dnsmessage.Type) {
+	if kind != dnsmessage.TypeAAAA {
+		n.o.Missed(name, 0)
+	}
 	n.mu.Lock()
 	known := n.refused[name] || len(n.refused) >= maxRefused
 	if !known {
@@ -133,7 +136,11 @@ func (n *Network) refuseName(name string) {
 	}
 	n.mu.Unlock()
 	if !known {
-		n.o.Record(Event{Step: Refused, ID: n.count.Add(1), Time: n.o.Now(), Host: name, Why: name + " is not on the list of hosts; to allow it, use --net +" + name})
+		why := name + " is not on the list of hosts"
+		if n.o.Hosts.IsEmpty() {
+			why = "the network is off"
+		}
+		n.o.Record(Event{Step: Refused, ID: n.count.Add(1), Time: n.o.Now(), Host: name, Why: why + "; to allow it, use --net +" + name})
 	}
 }
 

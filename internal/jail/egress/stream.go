@@ -121,6 +121,7 @@ func (n *Network) decide(ctx context.Context, host string, port uint16, program 
 	}
 	if _, err := netip.ParseAddr(host); len(rules) == 0 && (err == nil || !n.o.asksUnlisted()) {
 		at := net.JoinHostPort(host, strconv.Itoa(int(port)))
+		n.o.Missed(host, port)
 		return nil, "", refusal(at + " is not on the list of hosts; to allow it, use --net +" + at)
 	}
 	if len(rules) == 0 && slices.Contains(n.o.Optional, host) {

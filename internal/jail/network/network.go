@@ -34,8 +34,9 @@ type Options struct {
 	Journal     tool.Journal
 	Approver    *approval.Approver                // answers questions about hosts
 	Secret      func(name string) (string, error) // returns a secret of the user, or keyring.ErrNotFound
-	Session     string                            // the session of the commands, "" for none
-	Process     string                            // the id of this process, which begins the ids of connections
+	Presets     func(ctx context.Context, names []string) []Preset
+	Session     string // the session of the commands, "" for none
+	Process     string // the id of this process, which begins the ids of connections
 	Now         func() time.Time
 	// MayBePrivate reports whether golem's own requests may reach a host, with its port, at a
 	// private address. nil is for a program that the user trusts: it may name any.
@@ -52,6 +53,7 @@ type Networks struct {
 	waiting []WaitingHost
 	stopped bool                     // the user wants no more questions
 	asking  map[*tool.Request]func() // ends the questions that wait, each by its request
+	presets map[string]Preset        // whose clients were asked
 }
 
 // New returns the networks of a gate.
@@ -60,12 +62,14 @@ func New(o Options) *Networks {
 }
 
 // Egress returns the network of commands that reach only some hosts. It is nil if they
-// reach all hosts or none. Workers are those that the commands belong to. Source returns
+// reach all hosts. If they reach none, golem only answers their questions about names, so
+// that it knows them. Workers are those that the commands belong to. Source returns
 // the untrusted path that the commands may have read, "" for none.
 func (n *Networks) Egress(hosts policy.Hosts, workers []string, source func() string) *jail.Egress {
-	if hosts.IsAll() || hosts.IsEmpty() {
+	if hosts.IsAll() {
 		return nil
 	}
+	missed := new(counts)
 	var ports []uint16
 	for _, r := range hosts.Rules() {
 		ports = append(ports, r.Ports...)
@@ -80,11 +84,12 @@ func (n *Networks) Egress(hosts policy.Hosts, workers []string, source func() st
 			return nil, err
 		}
 		log := &connectionLog{journal: n.Journal, workers: workers, prefix: n.newName()}
-		return egress.New(egress.Options{Hosts: hosts, AllowPrivate: n.Project.AllowPrivate, Private: n.Project.Private, Proxy: environmentProxy, Record: log.record, Now: n.Now, Authority: authority, Credentials: credentials, Program: program,
-			Optional: n.Project.Optional, Tainted: func() bool { return source() != "" }, ListedOnly: !n.Project.AskHosts,
+		return egress.New(egress.Options{Hosts: hosts, AllowPrivate: n.Project.AllowPrivate, Private: n.Project.Private, Proxy: environmentProxy, Record: log.record, Missed: missed.add, Now: n.Now, Authority: authority, Credentials: credentials, Program: program,
+			Optional: n.Project.Optional, Tainted: func() bool { return source() != "" }, ListedOnly: !n.Project.AskHosts || hosts.IsEmpty(),
 			Ask: func(ctx context.Context, q egress.Question) egress.Answer { return n.askHost(ctx, workers, q, source) }})
 	}
 	e := &jail.Egress{Ports: slices.Compact(slices.Sorted(slices.Values(ports))), Open: open, Host: hostPorts(hosts),
+		NamesOnly: hosts.IsEmpty(), Count: missed.begin, Suggest: n.suggest,
 		Environment: func(env []string) []string { return n.secrets.hide(hosts, env) }}
 	if pem := authority.PEM(); pem != nil {
 		e.Certificates = append(systemCertificates(n.Environ), pem...)

@@ -236,7 +236,7 @@ func (p *Program) OpenWorker(v WorkerOptions) (opened *OpenWorker, err error) {
 	gate.Approver, gate.Enter, gate.Changed, gate.ShowReads = approver, work.Enter(), work.CommandChanges, v.ShowReads
 	d := &OpenWorker{Gate: gate, program: p, allFiles: files, work: work, records: rec, journal: journal, writers: writers, done: done, exec: v.Exec, called: v.Tools, once: v.SingleCall, untrusted: v.Untrusted, opened: p.options.Now(), clipboard: v.Clipboard, onOutput: v.OnOutput, step: step,
 		Session: work.Session, Notes: work.Notes, StartNotes: append(work.StartNotes, network.PresetNotes(p.presets)...)}
-	d.networks = network.New(network.Options{Project: p.Project, Environ: p.options.Environ, HostEnviron: p.hostEnv().Safe, Secret: p.options.Secret, Journal: d.Journal, Approver: approver, Process: rec.Process, Now: p.options.Now, MayBePrivate: p.options.Job})
+	d.networks = network.New(network.Options{Project: p.Project, Environ: p.options.Environ, HostEnviron: p.hostEnv().Safe, Secret: p.options.Secret, Presets: p.FindPresets, Journal: d.Journal, Approver: approver, Process: rec.Process, Now: p.options.Now, MayBePrivate: p.options.Job})
 	if work.Session != nil {
 		d.networks.Session = work.Session.ID
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/jail/network"
 	"github.com/golem-forge/golem/internal/work/toolset/shell"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -49,7 +50,7 @@ type startedJail struct {
 type CommandOptions struct {
 	Gate     tool.Gate    // the files they see and the limits they have
 	Hosts    policy.Hosts // that they may reach
-	Egress   *jail.Egress // their network if Hosts is a list
+	Egress   *jail.Egress // their network if Hosts are not all hosts
 	Owner    Owner
 	Etc      []string          // further names of /etc that they see
 	Env      []string          // NAME=value
@@ -66,7 +67,7 @@ func (w *Workspace) Commands(o CommandOptions) *Commands {
 	l := o.Gate.Grant.Limits
 	return &Commands{now: w.store.Now, level: o.Gate.Grant.Level, owner: o.Owner, workspace: w, direct: writesDirectly(o.Gate.Files) && !o.ReadOnly,
 		exec: o.Exec, onlyUser: o.OnlyUser, mounts: o.Mounts, missing: o.Missing, onOutput: o.OnOutput, policy: jail.Policy{
-			Network: o.Hosts.IsAll(), Egress: o.Egress, Etc: o.Etc, Env: o.Env,
+			Network: o.Hosts.IsAll(), Egress: o.Egress, Etc: o.Etc, Env: slices.Concat(network.FewRetries(o.Hosts), o.Env),
 			Limits: jail.Limits{Time: l.Time, CPU: l.CPU, Memory: l.Memory, Processes: l.Pids, FileSize: l.FileSize, Output: l.Output},
 		}}
 }
@@ -81,7 +82,7 @@ func (c *Commands) Services(once bool) *shell.Services {
 // Run implements shell.Runner.
 func (c *Commands) Run(ctx context.Context, files *sandbox.Sandbox, command jail.Command, layered bool) (changes.Result, error) {
 	command.OnOutput = c.onOutput
-	r, err := c.runIn(files, layered, func(s *jail.Jail) (jail.Result, error) { return s.Run(ctx, command) })
+	r, err := c.runIn(files, layered, c.count(ctx, command, func(s *jail.Jail) (jail.Result, error) { return s.Run(ctx, command) }))
 	if err != nil && ctx.Err() != nil {
 		return r, &sandbox.Error{Op: "shell", Code: "stopped", Hint: "it was stopped before it started"}
 	}
@@ -310,6 +311,30 @@ func (c *Commands) runIn(files *sandbox.Sandbox, layered bool, do func(*jail.Jai
 	}
 	r.Changed, err = a.Finish()
 	return r, err
+}
+
+// count returns do, which runs a command, with the hosts that the command asked for in
+// vain in its result. If it failed, the result says how to allow them. golem asks nobody
+// for that after a signal, because the user may be waiting for the prompt.
+func (c *Commands) count(ctx context.Context, command jail.Command, do func(*jail.Jail) (jail.Result, error)) func(*jail.Jail) (jail.Result, error) {
+	e := c.policy.Egress
+	if e == nil {
+		return do
+	}
+	return func(s *jail.Jail) (jail.Result, error) {
+		end := e.Count()
+		r, err := do(s)
+		if r.Refused = end(); len(r.Refused.Hosts) == 0 || r.Code == 0 {
+			return r, err
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		if r.Code > 128 || r.Stopped {
+			cancel()
+		}
+		r.Refused.Add = e.Suggest(ctx, command.Args, r.Refused.Hosts)
+		return r, err
+	}
 }
 
 // inSession calls do with a session of the jail for commands that see these files. If the

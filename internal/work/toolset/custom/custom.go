@@ -197,6 +197,15 @@ func newResult(name string, files *sandbox.Sandbox, args json.RawMessage, effect
 	case len(files.WritableRoots()) > 0:
 		hint += "; its changes until then stay"
 	}
+	if len(ran.Refused.Hosts) > 0 {
+		hint += "; it " + ran.Refused.String() + ", which it may not reach"
+		switch keys := ran.Refused.Keys(); {
+		case !slices.ContainsFunc(effects, func(e policy.Effect) bool { return e.Verb == policy.Connect }):
+			hint += ": network: true in its definition gives it the hosts of its worker"
+		case keys != "":
+			hint += "; the user can allow that: " + keys
+		}
+	}
 	if said := last(ran.Stderr); said != "" {
 		hint += "; it said: " + said
 	}

@@ -75,6 +75,8 @@ func (v view) hints(stdout, stderr string) []string {
 		hints = append(hints, "commands run at the level landlock here: it isolates less than namespaces, and directories are at their real paths; use relative paths; golem doctor explains why")
 	}
 	switch missed := matches(output, unheard); {
+	case v.hasFailed() && len(v.Refused.Hosts) > 0:
+		hints = append(hints, v.describeRefused())
 	case v.network() == "off" && missed && matches(output, near) && !matches(output, unreached):
 		hints = append(hints, "localhost here is private to commands; run the server in the same command line, or as a service")
 	case v.network() == "off" && (missed || matches(output, unreached)):
@@ -111,6 +113,18 @@ func (v view) hints(stdout, stderr string) []string {
 		}
 	}
 	return append(hints, v.suggestPath(output)...)
+}
+
+// describeRefused says which hosts the command could not reach, and what allows them.
+func (v view) describeRefused() string {
+	text := "commands here reach " + v.network()
+	if v.network() == "off" {
+		text = "commands here have no network"
+	}
+	if text += "; it " + v.Refused.String(); v.Refused.Keys() != "" {
+		text += "; the user can allow that: " + v.Refused.Keys()
+	}
+	return text
 }
 
 // suggestPath returns the path inside commands of a file that the command looked for

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/records/secret"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// explainRefused prints which hosts a command that failed could not reach, and the line
+// that allows them.
+func (f *execFlags) explainRefused(w io.Writer, hosts policy.Hosts, args []string, r jail.Refused) {
+	if len(r.Hosts) == 0 {
+		return
+	}
+	why := "golem refused what is not on the list of hosts"
+	if hosts.IsEmpty() {
+		why = "the network was off"
+	}
+	fmt.Fprintf(w, "golem: %s; %s %s\n", why, visible.Text(sandbox.Shown(filepath.Base(args[0]))), r)
+	if len(r.Add) == 0 {
+		fmt.Fprintln(w, "golem: golem audit show --net lists them; --net +HOST allows one")
+		return
+	}
+	net := strings.Join(r.Add, ",")
+	if list := strings.TrimPrefix(f.net, "+"); list != "" && list != "off" { // keep those of the user
+		net = "+" + strings.ReplaceAll(list, ",", ",+") + "," + net
+		net = strings.ReplaceAll(net, "++", "+")
+	}
+	them := "them"
+	if len(r.Hosts) == 1 {
+		them = "it"
+	}
+	fmt.Fprintf(w, "golem: to allow %s: %s\n", them, typeAgain(args, f.net, "--net", net))
+}
+
+// maxTyped is the longest command line that golem prints for the user to type.
+const maxTyped = 400
+
+// typeAgain returns the command line of the user with one more flag, in place of one of the
+// same name with an old value. It returns only what to add if the line would be long, or
+// the user could not copy it, or it has a secret, because logs keep what golem prints.
+func typeAgain(args []string, old, flag, value string) string {
+	short := "add " + visible.CommandLine(flag, value)
+	typed := slices.Clone(os.Args[1:])
+	n := len(typed) - len(args)
+	if n < 1 || typed[0] != "exec" || !slices.Equal(typed[n:], args) {
+		return short
+	}
+	typed = typed[1:n]
+	if len(typed) > 0 && typed[len(typed)-1] == "--" {
+		typed = typed[:len(typed)-1]
+	}
+	if i := slices.Index(typed, flag+"="+old); old != "" && i >= 0 {
+		typed = slices.Delete(typed, i, i+1)
+	} else if i := slices.Index(typed, flag); old != "" && i >= 0 && i+1 < len(typed) && typed[i+1] == old {
+		typed = slices.Delete(typed, i, i+2)
+	}
+	words := slices.Concat([]string{"golem", "exec"}, typed, []string{flag, value, "--"}, args)
+	for i, w := range words {
+		if visible.Quote(w) != w || holdsSecret(w) {
+			return short
+		}
+		if words[i] = visible.CommandLine(w); sandbox.Shown(w) != w { // with quotation marks, or long
+			words[i] = jail.QuoteWord(w)
+		}
+	}
+	if line := strings.Join(words, " "); len(line) <= maxTyped {
+		return line
+	}
+	return short
+}
+
+// holdsSecret reports whether a word looks like a secret, or sets a variable for one.
+func holdsSecret(word string) bool {
+	name, _, set := strings.Cut(strings.TrimPrefix(word, "--env="), "=")
+	return set && secret.IsVariable(name) || len(secret.AppendSpans(nil, word)) > 0
+}
