@@ -234,7 +234,7 @@ var broad = []exception{
 // crowded are the packages that may have more than maxExported exported names.
 var crowded = []exception{
 	{"sandbox", 165, "the public API, with the errors and their codes"},
-	{"internal/jail", 142, "the commands, their limits and outputs, and what the kernel supports"},
+	{"internal/jail", 145, "the commands, their limits and outputs, and what the kernel supports"},
 	{"internal/decide/tool", 140, "tools, calls, plans, requests, results and their text, and typed arguments"},
 	{"internal/work/session", 128, "sessions and the changes in them"},
 	{"internal/people/inbox", 120, "what waits for the user: calls, commits, sessions and jobs of a hub"},
