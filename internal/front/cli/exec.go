@@ -201,6 +201,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 		err = cmp.Or(err, p.Storage.RemoveUnused(gate.Session))
 	}
 	f.removeUnused(p, user)
+	f.explainLimits(cmd.ErrOrStderr(), args, ran)
 	if ran.Code != 0 {
 		f.explainFailure(cmd, p, gate, args, ran)
 		var told exit

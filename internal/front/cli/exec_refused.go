@@ -12,6 +12,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/secret"
+	"github.com/golem-forge/golem/internal/work/toolset/shell"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -39,17 +40,41 @@ func (f *execFlags) explainRefused(w io.Writer, hosts policy.Hosts, args []strin
 	if len(r.Hosts) == 1 {
 		them = "it"
 	}
-	fmt.Fprintf(w, "golem: to allow %s: %s\n", them, typeAgain(args, f.net, "--net", net))
+	fmt.Fprintf(w, "golem: to allow %s: %s\n", them, typeAgain(args, []string{f.net}, "--net", net))
+}
+
+// explainLimits prints which limits a command reached, and the line that doubles them.
+func (f *execFlags) explainLimits(w io.Writer, args []string, ran jail.Result) {
+	text, settings := shell.DescribeHit(ran)
+	switch {
+	case text == "":
+		return
+	case len(settings) == 0:
+		fmt.Fprintln(w, "golem: "+text)
+		return
+	}
+	var old []string // the settings of the user that these replace
+	for _, set := range f.set {
+		name, _, _ := strings.Cut(set, "=")
+		if slices.ContainsFunc(settings, func(s string) bool { return strings.HasPrefix(s, name+"=") }) {
+			old = append(old, set)
+		}
+	}
+	fmt.Fprintf(w, "golem: %s; to raise it: %s\n", text, typeAgain(args, old, "--set", settings...))
 }
 
 // maxTyped is the longest command line that golem prints for the user to type.
 const maxTyped = 400
 
-// typeAgain returns the command line of the user with one more flag, in place of one of the
-// same name with an old value. It returns only what to add if the line would be long, or
+// typeAgain returns the command line of the user with values of one more flag, in place of
+// its old values. It returns only what to add if the line would be long, or
 // the user could not copy it, or it has a secret, because logs keep what golem prints.
-func typeAgain(args []string, old, flag, value string) string {
-	short := "add " + visible.CommandLine(flag, value)
+func typeAgain(args, old []string, flag string, values ...string) string {
+	var more []string
+	for _, value := range values {
+		more = append(more, flag, value)
+	}
+	short := "add " + visible.CommandLine(more...)
 	typed := slices.Clone(os.Args[1:])
 	n := len(typed) - len(args)
 	if n < 1 || typed[0] != "exec" || !slices.Equal(typed[n:], args) {
@@ -59,12 +84,14 @@ func typeAgain(args []string, old, flag, value string) string {
 	if len(typed) > 0 && typed[len(typed)-1] == "--" {
 		typed = typed[:len(typed)-1]
 	}
-	if i := slices.Index(typed, flag+"="+old); old != "" && i >= 0 {
-		typed = slices.Delete(typed, i, i+1)
-	} else if i := slices.Index(typed, flag); old != "" && i >= 0 && i+1 < len(typed) && typed[i+1] == old {
-		typed = slices.Delete(typed, i, i+2)
+	for _, value := range old {
+		if i := slices.Index(typed, flag+"="+value); i >= 0 {
+			typed = slices.Delete(typed, i, i+1)
+		} else if i := slices.Index(typed, value); i > 0 && typed[i-1] == flag {
+			typed = slices.Delete(typed, i-1, i+1)
+		}
 	}
-	words := slices.Concat([]string{"golem", "exec"}, typed, []string{flag, value, "--"}, args)
+	words := slices.Concat([]string{"golem", "exec"}, typed, more, []string{"--"}, args)
 	for i, w := range words {
 		if visible.Quote(w) != w || holdsSecret(w) {
 			return short

@@ -44,9 +44,6 @@ func Exec(x Execer) tool.Tool {
 				return tool.Result{}, err
 			}
 			r := tool.Result{Data: result.Result, Record: fmt.Sprintf("exit %d (%s)", result.Code, result.Level)}
-			if hit := (view{Result: result}).describeHit(); hit != "" {
-				r.Notes = append(r.Notes, hit+"; raise it with --set limits.KEY=VALUE")
-			}
 			if result.NoSockets != "" && result.Code != 0 {
 				r.Notes = append(r.Notes, "it had no Unix sockets: "+result.NoSockets)
 			}

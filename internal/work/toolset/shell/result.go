@@ -112,6 +112,27 @@ func (v view) describeHit() string {
 	return "it reached its limit of " + strings.Join(limits, ", and of ")
 }
 
+// DescribeHit says which limits a command reached, "" for none, and returns settings of
+// the project file that double them.
+func DescribeHit(r jail.Result) (text string, settings []string) {
+	most := r.Limits
+	for _, l := range r.Hit {
+		switch l {
+		case jail.TimeLimit:
+			settings = append(settings, "limits.time="+(2*most.Time).String())
+		case jail.CPULimit:
+			settings = append(settings, "limits.cpu="+(2*most.CPU).String())
+		case jail.MemoryLimit:
+			settings = append(settings, "limits.memory="+strings.ReplaceAll(size(2*most.Memory), " ", ""))
+		case jail.ProcessesLimit:
+			settings = append(settings, "limits.pids="+strconv.FormatInt(2*most.Processes, 10))
+		case jail.FileSizeLimit:
+			settings = append(settings, "limits.file_size="+strings.ReplaceAll(size(2*most.FileSize), " ", ""))
+		}
+	}
+	return (view{Result: changes.Result{Result: r}}).describeHit(), settings
+}
+
 // describeLimit returns how much a limit allows, and the key that sets it.
 func (v view) describeLimit(l jail.Limit) string {
 	most := v.Limits
