@@ -58,14 +58,19 @@ the entry worker may see. --worker names another worker. --root and --mount choo
 directories instead. A profile adds what a known agent needs. golem picks it by the name
 of the command, and prints it at the start.
 
+A command starts a new session, which does not have the changes of earlier ones. With -c it
+continues in the newest session here that has changes.
+
 The exit code is the command's, or 128 plus the number of the signal that ended it. If golem
 does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 		Example: `  golem exec claude
+  golem exec -c -- npm test
   golem exec --net api.example.com --session last ./fetch
   golem exec --root .:ro --mount ./out:/out:rw make report`,
 	}
 	f := &execFlags{gateFlags: addSessionFlags(cmd, "a new one"), given: addMountFlags(cmd)}
 	f.addWorker(cmd)
+	f.addContinue(cmd)
 	cmd.Flags().SetInterspersed(false) // the flags after CMD are its own
 	cmd.Flags().StringVar(&f.net, "net", "", netUsage)
 	cmd.Flags().StringVar(&f.jail, "jail", "", "the weakest level to accept: landlock or namespaces; without it golem uses the strongest that works here")
@@ -80,6 +85,9 @@ does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 		}
 		if len(args) == 0 {
 			return usageError("exec needs a command, such as golem exec bash" + takenAsValue(cmd))
+		}
+		if err := cmp.Or(f.checkContinue(), f.meansShell(args)); err != nil {
+			return err
 		}
 		if err := f.setNetwork(f.net); err != nil {
 			return err
@@ -106,14 +114,18 @@ does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 }
 
 // program returns the program with the files that the command may see.
-func (f *execFlags) program() (*program.Program, error) {
+func (f *execFlags) program(cmd *cobra.Command) (*program.Program, error) {
 	if f.jail != "" {
 		f.set = append(f.set, "sandbox.require_os_sandbox="+f.jail)
 	}
-	if id := f.sessionID(); id != "" && id != session.New && len(*f.given) == 0 {
-		return f.sessionProgram(id)
+	if !f.startsNew() && len(*f.given) == 0 {
+		return f.sessionProgram(f.sessionID())
 	}
-	return f.open(opening{otherwise: flagMounts, mounts: *f.given})
+	p, err := f.open(opening{otherwise: flagMounts, mounts: *f.given})
+	if err == nil {
+		err = f.chooseContinued(cmd, p)
+	}
+	return p, err
 }
 
 // sessionProgram returns the program of a session, with the directories that the session
@@ -144,7 +156,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+why)
 		return exit(exitNotFound)
 	}
-	p, err := f.program()
+	p, err := f.program(cmd)
 	if err != nil {
 		return err
 	}
@@ -154,7 +166,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err := f.askTrust(cmd, p, false); err != nil {
 		return err
 	}
-	if id := f.sessionID(); id == "" || id == session.New {
+	if f.startsNew() {
 		if err := p.Storage.CheckLimit(); err != nil {
 			return err
 		}

@@ -17,7 +17,6 @@ import (
 	"github.com/golem-forge/golem/internal/people/terminal"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/program"
-	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/sandbox"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -56,9 +55,8 @@ func (f *execFlags) whyMissing(args []string) string {
 		}
 		return "no program " + sandbox.Shown(name) + ": your shell does not replace a ~ in quotes; type golem exec " + visible.CommandLine(append([]string{filepath.Join(home, rest)}, args[1:]...)...)
 	}
-	id := f.sessionID()
 	ownPath := slices.ContainsFunc(f.env, func(e string) bool { return e == "PATH" || strings.HasPrefix(e, "PATH=") })
-	if inPath(name) || id != "" && id != session.New || ownPath || f.profile != "" {
+	if inPath(name) || f.goesOn || !f.startsNew() || ownPath || f.profile != "" {
 		return ""
 	}
 	missing := "no program " + sandbox.Shown(name) + " in your PATH; "

@@ -74,6 +74,9 @@ from the secret with the vendor's name: golem secret set anthropic. Three need n
 ollama:NAME is a model on this machine, scripted:FILE plays a script, and replay:FILE plays
 a record.
 
+A run starts a new session, which does not have the changes of earlier ones. With -c it
+continues in the newest session here that has changes.
+
 With --sandbox, the run writes nothing to your disk except in DIR, and with memory nothing at
 all: its sessions, logs and records are there, and every directory that the worker may write
 to is copy-on-write. At the end golem lists what would have changed. memory:4GiB gives it
@@ -92,10 +95,12 @@ Exit code 0: done, also if you declined a call; 1: failed; 2: wrong arguments or
 configuration; 3: a call waits for approval, or auto_deny refused one; 4: the budget is
 spent; 5: no jail; 130: stopped.`,
 		Example: `  golem run "fix the failing test"
+  golem run -c "now update the documentation"
   golem run "review this change" --model ollama:qwen3 < change.diff
   golem run --sandbox memory "try to remove the old API"`,
 	}
 	f := &runFlags{gateFlags: addSessionFlags(cmd, "a new one")}
+	f.addContinue(cmd)
 	cmd.Flags().StringVar(&f.model, "model", "", "the model: anthropic:…, openai:…, ollama:…, scripted:FILE (GOLEM_MODEL)")
 	cmd.Flags().StringArrayVar(&f.fallback, "fallback", nil, "a model to ask if the model is overloaded, unknown or refuses your key; may be given again")
 	cmd.Flags().StringVar(&f.effort, "effort", "", "how much the model thinks before it answers: none, low, medium or high")
@@ -113,6 +118,9 @@ spent; 5: no jail; 130: stopped.`,
 	net := ""
 	cmd.Flags().StringVar(&net, "net", "", netUsage)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := f.checkContinue(); err != nil {
+			return err
+		}
 		if err := f.setNetwork(net); err != nil {
 			return err
 		}
@@ -129,6 +137,11 @@ spent; 5: no jail; 130: stopped.`,
 		p, err := f.open(opening{otherwise: defaultWorker, session: cmp.Or(f.resumed(), f.sessionID())})
 		if err != nil {
 			return f.hintPaused(err)
+		}
+		if f.resume == "" && !f.dry && f.apart == nil {
+			if err := f.chooseContinued(cmd, p); err != nil {
+				return err
+			}
 		}
 		if f.dry {
 			return dryRun(cmd, p)

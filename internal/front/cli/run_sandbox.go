@@ -53,6 +53,8 @@ func (f *runFlags) readSandbox() error {
 	switch {
 	case f.resume != "":
 		return usageError("--sandbox starts a new run; to continue the run in a directory: golem run --state DIR --resume last")
+	case f.goesOn:
+		return usageError("--sandbox starts a new session; omit --continue")
 	case f.sessionID() != "":
 		return usageError("--sandbox starts a new session; omit --session, and unset GOLEM_SESSION")
 	case f.record != "":

@@ -80,7 +80,6 @@ var flagSynonyms = map[string]string{
 // flagHints says, for flags that a command does not need, what to type instead.
 var flagHints = map[string]string{
 	"exec --no-net": noNetHint, "exec --no-network": noNetHint, "exec --offline": noNetHint,
-	"exec -c":   "exec takes a program and its arguments; for a line of shell, type golem exec sh -c 'LINE'",
 	"exec --rw": mountHint, "exec --ro": mountHint, "exec --read": mountHint, "exec --write": mountHint, "exec --allow-read": mountHint, "exec --allow-write": mountHint,
 	"exec --timeout":  "golem sets no time limit for a command; golem exec timeout 60 CMD ends it after 60 seconds",
 	"approve --yes":   "golem approve ID is the approval; without a terminal golem does not show the call first",

@@ -29,6 +29,7 @@ type gateFlags struct {
 	wait   time.Duration
 
 	session  string
+	goesOn   bool // --continue
 	copy     bool
 	exitCode bool // end with the exit code of a command
 	commits  bool // the command is about commits
@@ -63,7 +64,12 @@ func (f *gateFlags) programOr(otherwise fallback) (*program.Program, error) {
 }
 
 // sessionID returns the session of the flag or the environment, or "" if they name none.
-func (f *gateFlags) sessionID() string { return cmp.Or(f.session, os.Getenv("GOLEM_SESSION")) }
+func (f *gateFlags) sessionID() string {
+	if f.goesOn { // it comes before the environment
+		return f.session
+	}
+	return cmp.Or(f.session, os.Getenv("GOLEM_SESSION"))
+}
 
 func newTools() *cobra.Command {
 	cmd := &cobra.Command{

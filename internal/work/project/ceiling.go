@@ -67,6 +67,8 @@ func ConfigSchema() strictyaml.Key {
 			{Name: "color", Type: strictyaml.Word, Words: []string{"auto", "always", "never"}, Default: "auto", Example: "never",
 				Doc: "Colours: at a terminal, always or never. `--color`, `NO_COLOR` and `CLICOLOR_FORCE` count first."},
 		}},
+		strictyaml.Key{Name: "session", Type: strictyaml.Word, Words: []string{"new", "continue"}, Default: "new", Example: "continue",
+			Doc: "The session of `golem exec` and `golem run` without a flag: a new one, or the newest one here that has changes, as with `-c`."},
 		strictyaml.Key{Name: "notify", Type: strictyaml.Word, Words: []string{"auto", "desktop", "bell", "off"}, Default: "auto", Example: "off",
 			Doc: "How golem tells you that a question has waited for ten seconds, or that a run waits: a notification on the desktop (`notify-send`), the bell of the terminal, the first that works (`auto`), or not at all."},
 		strictyaml.Key{Name: "hub", Type: strictyaml.Text, Example: "~/.config/golem/hub.creds",
@@ -191,12 +193,13 @@ type Preferences struct {
 	Color      string // auto, always or never; "" for the default
 	Notify     string // auto, desktop, bell or off; "" for the default
 	Hub        string // the file with the credentials for a hub; "" for none
+	Session    string // new or continue; "" for the default
 }
 
 // Preferences returns the preferences in the user's configuration.
 func (c Ceiling) Preferences() (p Preferences) {
 	for _, l := range c {
-		l.tree.Decode(map[string]any{"state.max_bytes": &p.StateLimit, "theme.color": &p.Color, "notify": &p.Notify, "hub": &p.Hub}, nil)
+		l.tree.Decode(map[string]any{"state.max_bytes": &p.StateLimit, "theme.color": &p.Color, "notify": &p.Notify, "hub": &p.Hub, "session": &p.Session}, nil)
 		if n, ok := l.at("state", "max_bytes"); ok {
 			p.StateFrom = n.Place
 		}

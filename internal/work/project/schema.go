@@ -8,7 +8,7 @@ import (
 // Schema returns all keys of the project file. The checks, the output of `golem config`
 // and the tables in docs/config.md come from it.
 func Schema() strictyaml.Key {
-	return strictyaml.Key{Type: strictyaml.Group, Keys: []strictyaml.Key{
+	return strictyaml.Key{Type: strictyaml.Group, Instead: map[string]string{"session": "only your own configuration has it: golem config edit --user"}, Keys: []strictyaml.Key{
 		sandboxKey(),
 		networkKey(),
 		credentialsKey(false),
