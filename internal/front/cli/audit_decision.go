@@ -29,7 +29,7 @@ func (f *programFlags) showDecision(w io.Writer, id string, filter *filterFlags,
 	if folder != nil {
 		defer folder.Close()
 	}
-	list, story, wrong := f.findRecords(folder, id)
+	list, story, wrong := findRecords(folder, id, f.namesOf(id), f.sessionsHere)
 	if wrong != nil {
 		return wrong
 	}
@@ -93,17 +93,17 @@ func (f *programFlags) showDecision(w io.Writer, id string, filter *filterFlags,
 
 // findRecords returns the records about a decision, or about the last calls that changed a path,
 // with the story of the path.
-func (f *programFlags) findRecords(folder *state.Dir, id string) (list []audit.Record, story fileStory, err error) {
+func findRecords(folder *state.Dir, id string, names []string, sessions func() ([]*workSession, error)) (list []audit.Record, story fileStory, err error) {
 	if folder == nil {
 		return nil, story, nil
 	}
 	if list, err = audit.Related(folder, id); err != nil || len(list) > 0 {
 		return list, story, err
 	}
-	if story, err = f.storyOf(folder, id); err != nil {
+	if story, err = readStory(folder, names, sessions); err != nil {
 		return nil, story, err
 	}
-	for _, name := range f.namesOf(id) {
+	for _, name := range names {
 		if list, err = audit.RelatedToPath(folder, name, maxDecisions); err != nil || len(list) > 0 {
 			break
 		}

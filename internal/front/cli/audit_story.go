@@ -23,18 +23,17 @@ type fileStory struct {
 	Sessions []string `json:"sessions,omitempty"`
 }
 
-// storyOf returns the story of the file that a user names.
-func (f *programFlags) storyOf(folder *state.Dir, typed string) (s fileStory, err error) {
-	names := f.namesOf(typed)
-	slices.Sort(names)
-	names = slices.Compact(names)
+// readStory returns the story of a file by the names that it may have, with the sessions that have
+// changed it.
+func readStory(folder *state.Dir, names []string, sessions func() ([]*workSession, error)) (s fileStory, err error) {
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
 	if folder == nil {
 		return s, nil
 	}
 	if s.Story, err = audit.ReadStory(folder, names); err != nil {
 		return s, err
 	}
-	all, err := f.sessionsHere()
+	all, err := sessions()
 	if err != nil {
 		return s, nil // the journal is enough
 	}

@@ -51,7 +51,7 @@ func (f *Files) Count() int {
 	return len(f.List) + f.More
 }
 
-// fileRoom is how many bytes a file takes in a record, at most, besides its path.
+// fileRoom is the most bytes of a file in a record, besides its path.
 const fileRoom = 256
 
 // files returns files within the limits.

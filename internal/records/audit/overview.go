@@ -10,7 +10,7 @@ import (
 )
 
 // An Overview is what happened in a time, for a person who was not there. Add adds the records
-// in order. Its texts come from workers, and whoever prints them escapes them.
+// in order. Its texts come from workers, and the front that prints them escapes them.
 type Overview struct {
 	Records   int               `json:"records"`
 	Sessions  []*SessionOutline `json:"sessions"`  // in the order of their first record

@@ -21,9 +21,10 @@ var ErrChanged = errors.New("the session has changes that were not applied")
 // more.
 func (s Storage) RemoveSession(one *session.Session, clean bool, secrets []string) error {
 	return s.remove(one, clean, func(r *Records) error {
-		files, err := s.Sessions.Files(one)
-		if err != nil {
-			files = &audit.Files{Unlisted: "golem could not list the changes of the session"}
+		files := &audit.Files{Unlisted: "golem could not list the changes of the session"}
+		if l, err := s.Sessions.ListChanges(one); err == nil {
+			files = l.Files()
+			l.Close()
 		}
 		return r.Write(audit.Record{Kind: audit.Answer, Session: one.ID, Origin: policy.User.String(), Decision: "revoked", By: "user", Note: audit.RemovesSession + one.ID, Files: files}, secrets)
 	})

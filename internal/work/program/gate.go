@@ -226,8 +226,10 @@ func (p *Program) OpenWorker(v WorkerOptions) (opened *OpenWorker, err error) {
 	closed := func(err error) (*OpenWorker, error) { return nil, errors.Join(err, journal.Close(), rec.Close()) }
 	done := new(storage.DoneCalls)
 	gate.Journal = storage.GateJournal{Journal: journal, Sign: writers.Signer(), Done: done}
-	if err := p.recordTrust(gate.Journal); err != nil {
-		return closed(err)
+	if p.options.Job == nil { // a job's own records say who signed it
+		if err := recordTrust(p.TrustStore(), p.Content, p.root, gate.Journal); err != nil {
+			return closed(err)
+		}
 	}
 	approver, err := v.newApprover(p, rec, work.Session)
 	if err != nil {

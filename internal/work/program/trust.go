@@ -86,17 +86,16 @@ func (p *Program) TrustQuestion() (tool.Request, error) {
 // Trust records that the user trusts the program's content.
 func (p *Program) Trust() error { return p.TrustStore().Add(p.Content) }
 
-// recordTrust writes to the journal that the user trusts the program's content only for this
-// command, by its hash.
-func (p *Program) recordTrust(j tool.Journal) error {
-	kept := p.TrustStore()
-	if kept.Accepted == "" || kept.Accepted != p.Content.Hash || p.options.Job != nil { // a job's own records say who signed it
+// recordTrust writes to the journal that the user trusts the content of the program in a directory
+// only for this command, by its hash.
+func recordTrust(kept trust.Decisions, content trust.Content, dir string, j tool.Journal) error {
+	if kept.Accepted == "" || kept.Accepted != content.Hash {
 		return nil
 	}
 	kept.Accepted = ""
-	if trusted, err := kept.IsTrusted(p.Content); trusted || err != nil {
+	if trusted, err := kept.IsTrusted(content); trusted || err != nil {
 		return err
 	}
-	return j.Write(audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Tool: audit.TrustTool, Args: map[string]any{"content": p.Content.Hash, "program": p.root},
+	return j.Write(audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Tool: audit.TrustTool, Args: map[string]any{"content": content.Hash, "program": dir},
 		Decision: "yes", By: "--trust", Seen: "unseen"}, audit.Written)
 }

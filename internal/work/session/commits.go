@@ -238,7 +238,7 @@ func (c *Commits) Count(ctx context.Context) (n int, err error) {
 // MayHaveCommits reports whether a session has changed a branch of a repository. It looks
 // at names only.
 func (s Sessions) MayHaveCommits(one *Session) (bool, error) {
-	if one.HasCommits() {
+	if one.hasCommits() {
 		return true, nil
 	}
 	l, err := s.ListChanges(one)

@@ -33,9 +33,9 @@ func (l *ChangeList) Contents() *Contents {
 	return c
 }
 
-// IsPartial reports whether the session has also changed directories that are not mounted
+// isPartial reports whether the session has also changed directories that are not mounted
 // now.
-func (c *Contents) IsPartial() bool { return len(c.overlays.OtherTargets()) > 0 }
+func (c *Contents) isPartial() bool { return len(c.overlays.OtherTargets()) > 0 }
 
 // Has reports whether the session has changed a file, symlink or directory, or something
 // in the directory.
@@ -83,7 +83,7 @@ func (s Sessions) HaveLost(paths []string) bool {
 		if err != nil {
 			return false
 		}
-		gone := !contents.IsPartial() && slices.ContainsFunc(paths, func(path string) bool { return !contents.Has(path) })
+		gone := !contents.isPartial() && slices.ContainsFunc(paths, func(path string) bool { return !contents.Has(path) })
 		if contents.Close(); !gone {
 			return false
 		}

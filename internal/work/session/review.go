@@ -118,7 +118,7 @@ func (l *ChangeList) Review(names []string, diffs bool) (*Review, error) {
 }
 
 func (l *ChangeList) review(names []string, diffs bool, report func(done, total int)) (*Review, error) {
-	r := &Review{Unfit: l.unfit, Others: l.overlays.OtherTargets(), Refs: l.session.HasCommits()}
+	r := &Review{Unfit: l.unfit, Others: l.overlays.OtherTargets(), Refs: l.session.hasCommits()}
 	standing := l.changes
 	if len(names) == 0 {
 		r.Files = make([]FileChange, 0, len(standing))
@@ -205,7 +205,7 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 		switch {
 		case isKnown:
 			flags.AddKnown(change, before.flags)
-		case d.IsOnlyMoved():
+		case d.isOnlyMoved():
 			flags.AddKnown(change, nil)
 		case d.MovedTo != "" && d.Files == 0: // all its files are in another directory
 		default:
@@ -224,8 +224,8 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 	return r, nil
 }
 
-// IsOnlyMoved reports whether a file is in a moved directory, and is as it was.
-func (d FileChange) IsOnlyMoved() bool { return d.From != "" && !d.Edited }
+// isOnlyMoved reports whether a file is in a moved directory, and is as it was.
+func (d FileChange) isOnlyMoved() bool { return d.From != "" && !d.Edited }
 
 // priority puts files that were only moved, and directories that are only gone from their old
 // place, behind all others.
@@ -239,7 +239,7 @@ func (d FileChange) priority() int {
 // IsFolded reports whether the line of a moved directory says everything about a change. A
 // conflict has a line of its own.
 func (d FileChange) IsFolded() bool {
-	return !d.Conflict && (d.IsOnlyMoved() || d.MovedTo != "" && d.Files == 0)
+	return !d.Conflict && (d.isOnlyMoved() || d.MovedTo != "" && d.Files == 0)
 }
 
 // A Total is how much changes.
@@ -264,7 +264,7 @@ func (r *Review) Total() (t Total) {
 		if c.Unread {
 			t.Unread += n
 		}
-		if c.IsOnlyMoved() {
+		if c.isOnlyMoved() {
 			t.Moved++
 		}
 	}

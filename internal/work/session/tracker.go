@@ -298,13 +298,8 @@ func (f *trackedChange) describe(texts *changes.Texts, left *int64) bool {
 	return true
 }
 
-// Files returns the changes of a session for the journal, before golem deletes them.
-func (s Sessions) Files(one *Session) (*audit.Files, error) {
-	l, err := s.ListChanges(one)
-	if err != nil {
-		return nil, err
-	}
-	defer l.Close()
+// Files returns the changes for the journal, before golem deletes them.
+func (l *ChangeList) Files() *audit.Files {
 	texts := changes.OpenTexts(l.overlays)
 	defer texts.Close()
 	left := int64(maxTrackedBytes)
@@ -319,7 +314,7 @@ func (s Sessions) Files(one *Session) (*audit.Files, error) {
 	if others := l.overlays.OtherTargets(); len(others) > 0 {
 		files.Unlisted = strings.TrimPrefix(files.Unlisted+"; changes of directories that are not mounted now: "+strings.Join(others, ", "), "; ")
 	}
-	return files, nil
+	return files
 }
 
 // unlisted says that there are names that no list has.

@@ -18,7 +18,7 @@ import (
 // no change that golem undo would restore. Its homes have only files that a profile puts
 // there.
 func (s Sessions) IsUnused(one *Session, profile profile.Profile) bool {
-	if one == nil || one.HasCommits() {
+	if one == nil || one.hasCommits() {
 		return false
 	}
 	if NeedsSession(s, one) {
@@ -52,7 +52,7 @@ func (s Sessions) HasWork(one *Session) bool {
 		return true
 	}
 	defer l.Close()
-	return l.hasWork() || one.HasCommits()
+	return l.hasWork() || one.hasCommits()
 }
 
 // hasWork reports whether there are changes. The mount may show another directory now than

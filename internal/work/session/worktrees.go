@@ -171,9 +171,9 @@ func (s *Session) stamps() map[string]git.Stamps {
 	return all
 }
 
-// HasCommits reports whether a program has committed, or changed a branch or tag, in a
+// hasCommits reports whether a program has committed, or changed a branch or tag, in a
 // copy of a git directory in the session.
-func (s *Session) HasCommits() bool {
+func (s *Session) hasCommits() bool {
 	for id, was := range s.stamps() {
 		dir, err := os.OpenRoot(filepath.Join(s.dir, gitName, id))
 		if err != nil {
