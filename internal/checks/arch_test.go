@@ -96,7 +96,7 @@ var layers = []layer{
 	{"internal/work/run", 6, "the loop of a run: model, calls, delegation, budgets, resume"},
 	{"gate", 6, "public: tools, rules, approvals and a journal, for other programs"},
 	{"internal/records/telemetry", 7, "spans of OpenTelemetry for runs, workers, answers and calls, without their content"},
-	{"internal/work/continuing", 7, "the session that a command continues in"},
+	{"internal/work/continuing", 7, "the session that a command continues in, and what that session began with"},
 	{"internal/work/choice", 7, "the hunks and files that the user chooses among the changes of a session"},
 	{"internal/records/storage", 7, "what golem keeps for a program: sessions, runs, approvals, journal; list, find, remove, measure"},
 	{"internal/work/program", 8, "opens a project and connects its parts"},

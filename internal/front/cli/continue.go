@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/continuing"
 	"github.com/golem-forge/golem/internal/work/program"
@@ -98,6 +101,63 @@ func (f *gateFlags) meansShell(args []string) error {
 		return nil
 	}
 	return usagef("-c continues a session, and takes no line for a shell; did you mean golem exec -- sh -c %s? To run it in the session: golem exec -c -- sh -c %s", visible.CommandLine(args[0]), visible.CommandLine(args[0]))
+}
+
+// checkRights asks the user if a command in a session that continues may use more of the
+// network, directories or credentials than the session began with. The session may hold
+// content that somebody else wrote, and that was harmless without them.
+func checkRights(cmd *cobra.Command, p *program.Program, gate *program.OpenWorker) error {
+	one := gate.Session
+	if one == nil || one.Begun {
+		return nil
+	}
+	began, known := continuing.Began(one)
+	more := gate.Rights.Beyond(began)
+	if len(more) == 0 {
+		return nil
+	}
+	than := "than session " + one.ID + " began with"
+	if !known {
+		than = "in session " + one.ID + ", and golem has no record of what the session began with"
+	}
+	d := decision{cmd: cmd, program: p, terminal: findTerminal(false), out: cmd.ErrOrStderr()}
+	if d.terminal != nil {
+		request, err := tool.NewCommandRequest("continue", "give the command more "+than, more, nil, nil, map[string]string{"session": one.ID, "more": strings.Join(more, "\n")})
+		if err != nil {
+			return err
+		}
+		if yes, _, err := d.decide(request, func() error { return continuing.Record(one, gate.Rights) }); yes || err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "golem: not started: the command would have more %s:\n", than)
+	for _, line := range more {
+		fmt.Fprintln(cmd.ErrOrStderr(), "  "+line)
+	}
+	fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+fewer(cmd, began, known, more)+"--session new starts another session; at a terminal golem asks")
+	return exit(exitDenied)
+}
+
+// fewer says which flags limit a command to what its session began with; "" for none.
+func fewer(cmd *cobra.Command, began continuing.Rights, known bool, more []string) string {
+	has := func(kind string) bool {
+		return slices.ContainsFunc(more, func(line string) bool { return strings.HasPrefix(line, kind) })
+	}
+	var flags []string
+	if has("network: ") && cmd.Flags().Lookup("net") != nil && !began.AllHosts {
+		net := "off"
+		if len(began.Hosts) > 0 {
+			net = visible.CommandLine(strings.Join(visible.Each(began.Hosts, func(r policy.HostRule) string { return r.Host }), ","))
+		}
+		flags = append(flags, "--net "+net)
+	}
+	if has("credential: ") && cmd.Flags().Lookup("profile") != nil {
+		flags = append(flags, "--profile plain without --env")
+	}
+	if !known || len(flags) == 0 {
+		return ""
+	}
+	return strings.Join(flags, " and ") + " continues with what it has; "
 }
 
 // startsNew reports whether a command starts a new session.

@@ -184,13 +184,16 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	profile := agent.ProfileFor(p.Project.Network)
-	x := &session.Exec{Command: args[0], Profile: profile, ProfileNamed: f.profile != "", Env: f.environment(profile), Dir: dir, Path: os.Getenv("PATH")}
+	x := &session.Exec{Command: args[0], Profile: profile, ProfileNamed: f.profile != "", Env: f.environment(profile), Passed: f.passed(), Dir: dir, Path: os.Getenv("PATH")}
 	if err := f.publishPorts(cmd.Context(), p, x); err != nil {
 		return errors.Join(err, x.Ports.Close())
 	}
 	gate, err := f.openGate(cmd, p, x)
 	if err != nil {
 		return errors.Join(err, x.Ports.Close())
+	}
+	if err := checkRights(cmd, p, gate); err != nil {
+		return errors.Join(err, gate.Close(), x.Ports.Close())
 	}
 	f.tell(cmd, p, gate, agent, x, args[0]) // only now, because a session that did not open needs no report
 	note(cmd, slices.Concat(gate.StartNotes, gate.Notes, outside)...)
@@ -319,6 +322,11 @@ func (f *execFlags) passable() error {
 		}
 	}
 	return nil
+}
+
+// passed returns the variables that --env passes on from the user's environment.
+func (f *execFlags) passed() []string {
+	return slices.DeleteFunc(slices.Clone(f.env), func(e string) bool { return strings.Contains(e, "=") })
 }
 
 // environment returns the user's variables that the command gets, by the profile and the

@@ -246,6 +246,9 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	if err != nil {
 		return err
 	}
+	if err := checkRights(cmd, p, r.Gate); err != nil {
+		return errors.Join(err, r.Close())
+	}
 	if p.IsDefault() && !out.json {
 		f.tellDefault(cmd, p, r.Gate, m.Name)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/golem-forge/golem/internal/records/audit"
 	"github.com/golem-forge/golem/internal/records/storage"
 	"github.com/golem-forge/golem/internal/work/calltree"
+	"github.com/golem-forge/golem/internal/work/continuing"
 	"github.com/golem-forge/golem/internal/work/foreigntools"
 	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/internal/work/toolset/custom"
@@ -92,6 +93,7 @@ type OpenWorker struct {
 	HasHome    bool             // the program that the user runs has a home directory from an earlier call
 	Notes      []string         // what the user should know about the session
 	StartNotes []string         // and about a session that has just started
+	Rights     continuing.Rights
 }
 
 // Tools returns the gate of a worker without files, to list its tools and what it may do.
@@ -250,6 +252,11 @@ func (p *Program) OpenWorker(v WorkerOptions) (opened *OpenWorker, err error) {
 	}
 	if d.Gate, _, _, err = d.newGate(step, gate.Grant, gate.Workers, false); err != nil {
 		return closed(err)
+	}
+	if d.Rights = d.rights(d.Gate, v.Exec); d.Session != nil && d.Session.Begun {
+		if err := continuing.Record(d.Session, d.Rights); err != nil {
+			return closed(errors.Join(err, closeAll(d.running)))
+		}
 	}
 	return d, nil
 }

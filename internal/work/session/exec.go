@@ -19,6 +19,7 @@ type Exec struct {
 	Attach       func(ctx context.Context, s *jail.Jail, c jail.Command) (jail.Result, error)
 	Command      string   // the program, as the user typed it
 	Env          []string // NAME=value
+	Passed       []string // the names of those that the user passes on from their own environment
 	Dir          string   // the user's current directory on the host
 	Path         string   // directories of the host to search for programs
 	Profile      profile.Profile

@@ -83,6 +83,7 @@ type Session struct {
 	Root string `json:"root,omitempty"`
 	// Isolated is that of Options.
 	Isolated bool `json:"isolated,omitempty"`
+	Begun    bool `json:"-"` // this process has started it
 
 	dir string
 }
@@ -203,7 +204,7 @@ func (s Sessions) begin(o Options, overlays bool) (found *Session, begun bool, e
 	now := s.Now()
 	if begun = found == nil; begun {
 		id := strings.ToLower(rand.Text()[:6])
-		found = &Session{ID: id, Started: now, Copy: o.Copy || !overlays && changes.CanCopy, Mounts: s.Given, Root: realPath(s.Root), Isolated: o.Isolated, dir: filepath.Join(s.dir(), id)}
+		found = &Session{ID: id, Started: now, Copy: o.Copy || !overlays && changes.CanCopy, Mounts: s.Given, Root: realPath(s.Root), Isolated: o.Isolated, Begun: true, dir: filepath.Join(s.dir(), id)}
 		if o.Exec != nil {
 			found.Command = o.Exec.Command
 		}
