@@ -11,6 +11,7 @@ const (
 	ProcessesLimit Limit = "processes"
 	FilesLimit     Limit = "files"
 	FileSizeLimit  Limit = "file size"
+	DiskLimit      Limit = "disk"
 	OutputLimit    Limit = "output"
 	TempLimit      Limit = "temp"
 )

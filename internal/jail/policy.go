@@ -134,6 +134,7 @@ type Limits struct {
 	Processes int64         // default: 512
 	Files     int64         // open files of a process; default 1024
 	FileSize  int64         // bytes of one file; default 1 GiB
+	Disk      int64         // bytes of the changes of a session; the caller of the jail watches it, 0 if it has a default
 	Output    int64         // bytes that golem keeps of each stream; default 50 KB
 	Temp      int64         // bytes of /tmp; default 512 MiB, at most half of Memory
 }

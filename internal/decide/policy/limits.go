@@ -10,6 +10,7 @@ type Limits struct {
 	Time     time.Duration // time of a command
 	Output   int64         // bytes of a command's output that are kept
 	FileSize int64         // bytes of one file that a command writes
+	Disk     int64         // bytes of all changes of a session
 
 	Turns   int64 // turns of models, over the whole tree
 	Workers int64 // workers that other workers start, over the whole tree
@@ -29,7 +30,7 @@ const (
 func (l Limits) Meet(m Limits) Limits {
 	return Limits{
 		CPU: lower(l.CPU, m.CPU), Memory: lower(l.Memory, m.Memory), Pids: lower(l.Pids, m.Pids),
-		Time: lower(l.Time, m.Time), Output: lower(l.Output, m.Output), FileSize: lower(l.FileSize, m.FileSize),
+		Time: lower(l.Time, m.Time), Output: lower(l.Output, m.Output), FileSize: lower(l.FileSize, m.FileSize), Disk: lower(l.Disk, m.Disk),
 		Turns: lower(l.Turns, m.Turns), Workers: lower(l.Workers, m.Workers), Tokens: lower(l.Tokens, m.Tokens), Cost: lower(l.Cost, m.Cost),
 		Budget: lower(l.Budget, m.Budget),
 	}

@@ -256,6 +256,9 @@ func (r Request) addJail(add permit) {
 			add(Usual, at.String(), "raises "+one.key+" from "+one.text(one.normal)+" to "+one.text(one.is))
 		}
 	}
+	if at := p.PlaceOf("limits.disk"); l.Disk > 0 && at != strictyaml.Default {
+		add(Usual, at.String(), "the changes of a session may take "+visible.Amount(l.Disk)+" of the disk, whatever is free (limits.disk)")
+	}
 	if c.MaxPercent > 100 {
 		add(Usual, p.PlaceOf("clearance.limits.max_percent").String(), "reviews do not warn of results with up to "+number(c.MaxPercent)+" bytes for each hundred that were read")
 	}

@@ -241,7 +241,7 @@ clearance:
 		[.env *.key]
 		true namespaces "p.yaml"
 		openai:gpt-5 auto_deny 0 ["shared" "."]
-		{CPU:30s Memory:2147483648 Pids:64 Time:1m0s Output:1048576 FileSize:100000000 Turns:50 Workers:7 Tokens:1000000 Cost:2.5 Budget:1h30m0s}
+		{CPU:30s Memory:2147483648 Pids:64 Time:1m0s Output:1048576 FileSize:100000000 Disk:0 Turns:50 Workers:7 Tokens:1000000 Cost:2.5 Budget:1h30m0s}
 		["secrets" "format"] {MaxFiles:20 MaxBytes:1000000 MaxPercent:0 ScanBytes:0 ScanTime:0s}
 		backup bare "/home/notes.git" "" "" drafts/a / p.yaml:21
 		here local "/program" "" "" main /plain p.yaml:23
@@ -286,7 +286,7 @@ func TestDefaults(t *testing.T) {
 	}
 	got := fmt.Sprintf("%q %q %v %q %q %s %d %q %+v %q %+v %d %d", p.File, p.Protect, p.Network.IsEmpty(), p.Level, p.Model, p.Approval, p.MaxDepth,
 		p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits, len(p.Rules), len(p.Targets))
-	want := `"" [] true "" "" interactive 5 ["." "workers" ".workers"] {CPU:0s Memory:0 Pids:0 Time:0s Output:0 FileSize:0 Turns:0 Workers:0 Tokens:0 Cost:0 Budget:0s}` +
+	want := `"" [] true "" "" interactive 5 ["." "workers" ".workers"] {CPU:0s Memory:0 Pids:0 Time:0s Output:0 FileSize:0 Disk:0 Turns:0 Workers:0 Tokens:0 Cost:0 Budget:0s}` +
 		` ["format" "size" "content" "secrets" "malware"] {MaxFiles:0 MaxBytes:0 MaxPercent:0 ScanBytes:0 ScanTime:0s} 0 0`
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)

@@ -193,5 +193,6 @@ func limitsKey() strictyaml.Key {
 			{Name: "time", Type: strictyaml.Span, Example: "60s", Valid: timeAbove0(commandLimit), Doc: "Elapsed time."},
 			{Name: "output", Type: strictyaml.Count, Example: "1MiB", Valid: bytesFrom1(commandLimit), Doc: "The output that golem keeps, head and tail."},
 			{Name: "file_size", Type: strictyaml.Count, Example: "100MB", Valid: bytesFrom1(commandLimit), Doc: "The largest file that it writes."},
+			{Name: "disk", Type: strictyaml.Count, Example: "10GiB", Valid: bytesFrom1(commandLimit), Doc: "All changes of its session on the disk, by default half of the free space."},
 		}}
 }

@@ -230,6 +230,7 @@ var counts = map[string][2]string{
 	"limits.time":          {``, `limits: {time: 1}`},
 	"limits.output":        {``, `limits: {output: 1}`},
 	"limits.file_size":     {``, `limits: {file_size: 1}`},
+	"limits.disk":          {``, `limits: {disk: 1}`},
 	"jail.etc":             {``, `jail: {etc: [php]}`},
 
 	"clearance.targets.type":     {`clearance: {targets: {a: {type: local, path: a}}}`, `clearance: {targets: {a: {type: bare, path: a}}}`},

@@ -113,6 +113,7 @@ clearance:
 		limits.time =  (default)
 		limits.output =  (default)
 		limits.file_size =  (default)
+		limits.disk =  (default)
 		jail.etc =  (default)`)
 	var got []string
 	for _, v := range p.Values() {

@@ -68,7 +68,7 @@ func (w *Workspace) Commands(o CommandOptions) *Commands {
 	return &Commands{now: w.store.Now, level: o.Gate.Grant.Level, owner: o.Owner, workspace: w, direct: writesDirectly(o.Gate.Files) && !o.ReadOnly,
 		exec: o.Exec, onlyUser: o.OnlyUser, mounts: o.Mounts, missing: o.Missing, onOutput: o.OnOutput, policy: jail.Policy{
 			Network: o.Hosts.IsAll(), Egress: o.Egress, Etc: o.Etc, Env: slices.Concat(network.FewRetries(o.Hosts), o.Env),
-			Limits: jail.Limits{Time: l.Time, CPU: l.CPU, Memory: l.Memory, Processes: l.Pids, FileSize: l.FileSize, Output: l.Output},
+			Limits: jail.Limits{Time: l.Time, CPU: l.CPU, Memory: l.Memory, Processes: l.Pids, FileSize: l.FileSize, Disk: l.Disk, Output: l.Output},
 		}}
 }
 
@@ -82,7 +82,7 @@ func (c *Commands) Services(once bool) *shell.Services {
 // Run implements shell.Runner.
 func (c *Commands) Run(ctx context.Context, files *sandbox.Sandbox, command jail.Command, layered bool) (changes.Result, error) {
 	command.OnOutput = c.onOutput
-	r, err := c.runIn(files, layered, c.count(ctx, command, func(s *jail.Jail) (jail.Result, error) { return s.Run(ctx, command) }))
+	r, err := c.runIn(files, layered, c.count(ctx, command, func(ctx context.Context, s *jail.Jail) (jail.Result, error) { return s.Run(ctx, command) }))
 	if err != nil && ctx.Err() != nil {
 		return r, &sandbox.Error{Op: "shell", Code: "stopped", Hint: "it was stopped before it started"}
 	}
@@ -313,17 +313,19 @@ func (c *Commands) runIn(files *sandbox.Sandbox, layered bool, do func(*jail.Jai
 	return r, err
 }
 
-// count returns do, which runs a command, with the hosts that the command asked for in
-// vain in its result. If it failed, the result says how to allow them. golem asks nobody
+// count returns do, which runs a command within the limit of the disk, with the hosts that
+// the command asked for in vain in its result. If it failed, the result says how to allow them. golem asks nobody
 // for that after a signal, because the user may be waiting for the prompt.
-func (c *Commands) count(ctx context.Context, command jail.Command, do func(*jail.Jail) (jail.Result, error)) func(*jail.Jail) (jail.Result, error) {
+func (c *Commands) count(ctx context.Context, command jail.Command, do func(context.Context, *jail.Jail) (jail.Result, error)) func(*jail.Jail) (jail.Result, error) {
 	e := c.policy.Egress
-	if e == nil {
-		return do
-	}
 	return func(s *jail.Jail) (jail.Result, error) {
-		end := e.Count()
-		r, err := do(s)
+		watched, disk := c.watchDisk(ctx)
+		end := func() (none jail.Refused) { return none }
+		if e != nil {
+			end = e.Count()
+		}
+		r, err := do(watched, s)
+		disk.finish(&r)
 		if r.Refused = end(); len(r.Refused.Hosts) == 0 || r.Code == 0 {
 			return r, err
 		}

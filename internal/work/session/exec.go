@@ -63,7 +63,7 @@ func (c *Commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []s
 	}
 	run := jail.Command{Path: "/bin/sh", Args: append(shell, argv...), Names: names, Program: len(shell),
 		Dir: workDir(files, c.exec.Dir), Env: c.networkEnv(slices.Concat(program.Env(), c.exec.Profile.Set, c.exec.Env))}
-	r, err := c.runIn(files, c.Layered(), c.count(ctx, run, func(s *jail.Jail) (jail.Result, error) { return c.exec.Attach(ctx, s, run) }))
+	r, err := c.runIn(files, c.Layered(), c.count(ctx, run, func(ctx context.Context, s *jail.Jail) (jail.Result, error) { return c.exec.Attach(ctx, s, run) }))
 	return r, jail.CommandError(err)
 }
 

@@ -126,6 +126,8 @@ func DescribeHit(r jail.Result) (text string, settings []string) {
 			settings = append(settings, "limits.memory="+strings.ReplaceAll(size(2*most.Memory), " ", ""))
 		case jail.ProcessesLimit:
 			settings = append(settings, "limits.pids="+strconv.FormatInt(2*most.Processes, 10))
+		case jail.DiskLimit:
+			settings = append(settings, "limits.disk="+strings.ReplaceAll(size(2*most.Disk), " ", ""))
 		case jail.FileSizeLimit:
 			settings = append(settings, "limits.file_size="+strings.ReplaceAll(size(2*most.FileSize), " ", ""))
 		}
@@ -152,6 +154,8 @@ func (v view) describeLimit(l jail.Limit) string {
 		return strconv.FormatInt(most.Files, 10) + " in each process (no key sets it)"
 	case jail.FileSizeLimit:
 		return size(most.FileSize) + " (limits.file_size)"
+	case jail.DiskLimit:
+		return size(most.Disk) + " for all changes of the session (limits.disk)"
 	case jail.OutputLimit:
 		return size(most.Output) + " of each stream (limits.output)"
 	case jail.TempLimit:

@@ -1,0 +1,16 @@
+//go:build !linux
+
+package session
+
+import (
+	"context"
+
+	"github.com/golem-forge/golem/internal/jail"
+)
+
+// A diskWatch watches nothing: commands have no overlays here.
+type diskWatch struct{}
+
+func (*Commands) watchDisk(ctx context.Context) (context.Context, diskWatch) { return ctx, diskWatch{} }
+
+func (diskWatch) finish(*jail.Result) {}
