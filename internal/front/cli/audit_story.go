@@ -99,6 +99,6 @@ func (s fileStory) print(w io.Writer, typed string) {
 		for _, r := range s.Unnamed[max(0, n-maxUnnamed):] {
 			numbers = append(numbers, strconv.FormatUint(r.Number, 10))
 		}
-		fmt.Fprintf(w, "it may also be among the files that %s not name: %s\n", visible.Count(n, "record")+" "+visible.Verb(n, "does", "do"), strings.Join(numbers, ", "))
+		fmt.Fprintf(w, "it may also be among the changes that %s not name: %s\n", visible.Count(n, "record")+" "+visible.Verb(n, "does", "do"), strings.Join(numbers, ", "))
 	}
 }

@@ -2,8 +2,10 @@ package audit_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/golem-forge/golem/internal/records/audit"
+	"github.com/golem-forge/golem/internal/records/state"
 )
 
 // TestOverview checks what becomes of changed files, and that a decision about a request counts
@@ -46,5 +48,38 @@ func TestOverview(t *testing.T) {
 	}
 	if len(want) > 0 || len(o.Decisions) != 3 || len(o.Refused) != 1 {
 		t.Errorf("missing %v; %d decisions, %d refused", want, len(o.Decisions), len(o.Refused))
+	}
+}
+
+// TestStoryOfKilled checks that the story of a file names a command that was killed before golem
+// recorded what it changed.
+func TestStoryOfKilled(t *testing.T) {
+	dir := t.TempDir()
+	folder, err := state.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	j, err := audit.Open(folder, audit.Options{Now: time.Now, Session: "s"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range []audit.Record{
+		{Kind: audit.Intent, Call: "1", Tool: "exec", Args: map[string]any{"command": []any{"killed"}}},
+		{Kind: audit.Intent, Call: "2", Tool: "exec", Args: map[string]any{"command": []any{"sh", "-c", "x > a"}}},
+		{Kind: audit.Outcome, Call: "2", Tool: "exec", Files: &audit.Files{List: []audit.File{{Path: "/a", Op: "create"}}}},
+		{Kind: audit.Intent, Call: "3", Tool: "exec", Args: map[string]any{"command": []any{"true"}}},
+		{Kind: audit.Outcome, Call: "3", Tool: "exec"},
+	} {
+		if err := j.Write(r, audit.Written); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s, err := audit.ReadStory(folder, []string{"/a"})
+	if err != nil || len(s.Touches) != 1 || s.Touches[0].Line != "sh -c 'x > a'" || len(s.Unnamed) != 1 || s.Unnamed[0].Number != 1 {
+		t.Errorf("got %+v, %v", s, err)
 	}
 }

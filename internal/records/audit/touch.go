@@ -21,8 +21,8 @@ type Touch struct {
 // A Story is what the journal knows about the changes of a file.
 type Story struct {
 	Touches []Touch `json:"touches"` // in order
-	// Unnamed are records with changed files that they do not name. The file may be one of
-	// them.
+	// Unnamed are records with changed files that they do not name, and commands without an
+	// outcome. The file may be one of theirs.
 	Unnamed []Record `json:"unnamed,omitempty"`
 }
 
@@ -55,6 +55,10 @@ func ReadStory(folder *state.Dir, names []string) (s Story, err error) {
 		s.Touches = append(s.Touches, Touch{r, file, cmp.Or(intent.Command(), r.Command())})
 		return nil
 	})
+	for _, r := range intents {
+		s.Unnamed = append(s.Unnamed, r)
+	}
+	slices.SortFunc(s.Unnamed, func(a, b Record) int { return cmp.Compare(a.Number, b.Number) })
 	return s, err
 }
 
