@@ -25,6 +25,7 @@ type tracker struct {
 	ran    bool               // a command ran since the last report
 	serves bool               // a service or server may change files at any time
 	before map[string]tracked // by name; what the session had changed before the command
+	unfit  string             // a name before the command that no list can have
 	wrong  error              // why before is not known
 	ended  *listed            // the list of the last report, until somebody may have changed files
 }
@@ -78,8 +79,8 @@ func (w *Workspace) beginCommand(serves bool) {
 
 // relist sets what the session has changed by now.
 func (t *tracker) relist(o *changes.Overlays) {
-	list, _, err := o.Changes()
-	if t.wrong = err; err != nil {
+	list, unfit, err := o.Changes()
+	if t.unfit, t.wrong = unfit, err; err != nil {
 		t.before = nil
 		return
 	}
@@ -158,7 +159,10 @@ func (w *Workspace) CommandChanges() *audit.Files {
 		}
 		files.List = append(files.List, f.file)
 	}
-	files.Unlisted = unlisted(unfit)
+	if unfit != t.unfit { // otherwise an earlier command made it
+		files.Unlisted = unlisted(unfit)
+	}
+	t.unfit = unfit
 	if t.serves { // it may change files before the next call
 		t.ran = true
 		t.keep(w.changes, list)
