@@ -215,7 +215,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if late == nil && !waiting && f.sessionID() == "" && p.Storage.Sessions.IsUnused(gate.Session, profile) {
 		err = cmp.Or(err, p.Storage.RemoveUnused(gate.Session))
 	}
-	f.removeUnused(p, user)
+	removeUnused(p, user, f.sessionID())
 	f.explainLimits(cmd.ErrOrStderr(), args, ran)
 	if ran.Code != 0 {
 		f.explainFailure(cmd, p, gate, args, ran)
@@ -230,11 +230,12 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 
 // removeUnused removes earlier sessions of golem exec that hold nothing: all changes were
 // applied, or golem was killed before the program changed anything. If another golem uses
-// one, a later call tries again.
-func (f *execFlags) removeUnused(p *program.Program, user profile.User) {
+// one, a later call tries again. It keeps the session with the id except, and returns the ids
+// of those that it removed.
+func removeUnused(p *program.Program, user profile.User, except string) (ids []string) {
 	remove := func(s *session.Session, name, command string) {
-		if profile, err := user.ProfileFor(name, command); err == nil && s.ID != f.sessionID() && p.Storage.Sessions.IsUnused(s, profile) {
-			p.Storage.RemoveUnused(s)
+		if profile, err := user.ProfileFor(name, command); err == nil && s.ID != except && p.Storage.Sessions.IsUnused(s, profile) && p.Storage.RemoveUnused(s) == nil {
+			ids = append(ids, s.ID)
 		}
 	}
 	p.Storage.Sessions.EachUnchecked(func(s *session.Session, name string) {
@@ -244,6 +245,7 @@ func (f *execFlags) removeUnused(p *program.Program, user profile.User) {
 			remove(s, "", s.Command)
 		}
 	})
+	return ids
 }
 
 // openGate opens the gate for the command. It uses a new session unless the user names one.

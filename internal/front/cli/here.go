@@ -184,7 +184,22 @@ func (f *programFlags) sessionsHere() ([]*workSession, error) {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b *workSession) int { return b.LastUsed.Compare(a.LastUsed) })
+	if f.recovered != nil { // completion in a shell removes nothing
+		all = withoutUnused(all)
+	}
 	return all, nil
+}
+
+// withoutUnused removes sessions that hold nothing, such as those of a killed golem, and
+// returns the others.
+func withoutUnused(all []*workSession) []*workSession {
+	gone := make(map[*program.Program][]string)
+	return slices.DeleteFunc(all, func(w *workSession) bool {
+		if _, done := gone[w.program]; !done {
+			gone[w.program] = removeUnused(w.program, agentUser(), "")
+		}
+		return slices.Contains(gone[w.program], w.ID)
+	})
 }
 
 // realDir returns the current directory, or the one of -C, without symlinks.

@@ -119,7 +119,7 @@ func PartOf(name string) Part {
 		return Record
 	}
 	switch parts[2] {
-	case "used", "call", "leases", nowName:
+	case "used", "call", "leases", makerName, nowName:
 		return Machine
 	case ownersName:
 		if len(parts) > 5 && (parts[4] == homeName || parts[4] == keptName) {

@@ -85,7 +85,8 @@ type Session struct {
 	Isolated bool `json:"isolated,omitempty"`
 	Begun    bool `json:"-"` // this process has started it
 
-	dir string
+	dir  string
+	held *os.File // marks it as started by this process: see markMaker
 }
 
 // The files of sessions.
@@ -93,6 +94,10 @@ const (
 	sessionsName = "sessions"
 	sessionName  = "session.json"
 	nowName      = "run-now"
+
+	// makerName is a file in a session that the golem which started it has not closed yet.
+	// That golem also holds a lock on it, which the kernel releases if golem is killed.
+	makerName = "maker"
 )
 
 // New as an ID asks for a new session, and Last for the one used last.
@@ -211,8 +216,11 @@ func (s Sessions) begin(o Options, overlays bool) (found *Session, begun bool, e
 		if err := os.MkdirAll(found.dir, 0o700); err != nil {
 			return nil, false, stateError("the session", err)
 		}
+		if err := found.markMaker(); err != nil {
+			return nil, false, stateError("the session", err)
+		}
 		if err := found.writeFile(sessionName, found); err != nil {
-			return nil, false, err
+			return nil, false, errors.Join(err, found.unmarkMaker())
 		}
 		s.uncheck(found, "")
 	}

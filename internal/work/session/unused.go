@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/golem-forge/golem/internal/files/changes"
@@ -16,13 +17,13 @@ import (
 
 // IsUnused reports whether a session holds nothing. It then has no change, no commit, and
 // no change that golem undo would restore. Its homes have only files that a profile puts
-// there.
-func (s Sessions) IsUnused(one *Session, profile profile.Profile) bool {
+// there, unless a program without a profile was the only one that ran in it.
+func (s Sessions) IsUnused(one *Session, ran profile.Profile) bool {
 	if one == nil || one.hasCommits() {
 		return false
 	}
 	if NeedsSession(s, one) {
-		s.uncheck(one, profile.Name)
+		s.uncheck(one, ran.Name)
 		return false
 	}
 	l, err := s.ListChanges(one)
@@ -31,7 +32,8 @@ func (s Sessions) IsUnused(one *Session, profile profile.Profile) bool {
 	}
 	has := l.hasWork()
 	l.Close()
-	return !has && one.hasOnlyProfileFiles(profile)
+	isPlain := ran.Name == profile.Plain && (one.Begun || one.isAbandoned())
+	return !has && (isPlain || one.hasOnlyProfileFiles(ran))
 }
 
 // NeedsSession reports whether golem undo can return changes to a session.
@@ -165,7 +167,7 @@ func makeUnchecked(s Sessions) error {
 
 // EachUnchecked calls yield with each session of golem exec that was worked in since
 // somebody last looked at it, and that has no changed file: all changes were applied or
-// discarded, or its golem was killed more than an hour ago. profile is the name of the
+// discarded, or its golem was killed. profile is the name of the
 // profile that ran in it, "" if golem does not know it.
 func (s Sessions) EachUnchecked(yield func(one *Session, profile string)) {
 	if makeUnchecked(s) != nil {
@@ -180,7 +182,7 @@ func (s Sessions) EachUnchecked(yield func(one *Session, profile string)) {
 		if errors.Is(err, fs.ErrNotExist) {
 			os.Remove(uncheckedFile(s, e.Name()))
 		}
-		if err != nil {
+		if err != nil || !slices.Equal(one.Mounts, s.Given) { // the mounts decide what its changes are
 			continue
 		}
 		profile, err := os.ReadFile(uncheckedFile(s, one.ID))
@@ -196,7 +198,7 @@ func (s Sessions) EachUnchecked(yield func(one *Session, profile string)) {
 		switch {
 		case files > 0: // the next golem that works in it adds it again
 			os.Remove(uncheckedFile(s, one.ID))
-		case len(profile) > 0 || s.Now().Sub(one.LastUsed) > time.Hour:
+		case len(profile) > 0 || one.isAbandoned() || s.Now().Sub(one.LastUsed) > time.Hour:
 			yield(one, string(profile))
 			if !NeedsSession(s, one) {
 				os.Remove(uncheckedFile(s, one.ID)) // it is removed now, or holds something else

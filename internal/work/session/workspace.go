@@ -93,6 +93,9 @@ func (s Sessions) OpenWorkspace(o Options) (*Workspace, error) {
 		}
 	}
 	w.Session, w.tracker.isNew = found, begun
+	if !begun {
+		os.Remove(filepath.Join(found.dir, makerName)) // it continues, so nobody removes it as abandoned
+	}
 	if found.Copy {
 		err = w.openCopies(over, o)
 	} else {
@@ -109,6 +112,7 @@ func (s Sessions) OpenWorkspace(o Options) (*Workspace, error) {
 		w.changes.StartHelper()
 	}
 	if err != nil && begun { // it has no changes
+		found.unmarkMaker()
 		w.changes.Remove(func() error { return nil })
 		os.RemoveAll(found.dir)
 	}
@@ -287,7 +291,11 @@ func (w *Workspace) Close() error {
 	if w.Session != nil {
 		w.store.uncheck(w.Session, "")
 	}
-	return errors.Join(err, w.changes.Close())
+	err = errors.Join(err, w.changes.Close())
+	if w.Session != nil {
+		err = errors.Join(err, w.Session.unmarkMaker())
+	}
+	return err
 }
 
 // canOverlay reports whether overlays can be mounted. After a no it stays no.
