@@ -30,7 +30,7 @@ func newAudit() *cobra.Command {
 the outcome. It holds no file contents and no secrets. golem only appends to it. golem
 audit verify finds records that somebody changed. It cannot detect changes by somebody who
 can read the signing key.`,
-		Example: "  golem audit show --since 1h\n  golem audit report --since yesterday\n  golem audit verify\n  golem audit export",
+		Example: "  golem audit show --since 1h\n  golem audit report --since yesterday\n  golem audit verify",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -191,7 +191,7 @@ is the number of a record, the id of a request or of a call, or the start of a d
 With PATH, list every command, file tool, apply and discard that changed the file, in the
 order of time, also those of sessions that are gone. The last decisions about it follow in
 words.`,
-		Example: "  golem audit show --last 20\n  golem audit show --since monday --until today\n  golem audit show src/main.c\n  golem audit show 14\n  golem audit show --net --since 7d",
+		Example: "  golem audit show --since monday --last 20\n  golem audit show src/main.c\n  golem audit show --net --since 7d",
 		Args:    takesArgs(0, 1, "audit show takes one ID or PATH; golem audit show --path PATH lists the records of a directory"),
 	}
 	flags := addProgramFlags(cmd)

@@ -65,7 +65,6 @@ The exit code is the command's, or 128 plus the number of the signal that ended 
 does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 		Example: `  golem exec claude
   golem exec -c -- npm test
-  golem exec --net api.example.com --session last ./fetch
   golem exec --root .:ro --mount ./out:/out:rw make report`,
 	}
 	f := &execFlags{gateFlags: addSessionFlags(cmd, "a new one"), given: addMountFlags(cmd)}

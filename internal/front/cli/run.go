@@ -96,8 +96,7 @@ configuration; 3: a call waits for approval, or auto_deny refused one; 4: the bu
 spent; 5: no jail; 130: stopped.`,
 		Example: `  golem run "fix the failing test"
   golem run -c "now update the documentation"
-  golem run "review this change" --model ollama:qwen3 < change.diff
-  golem run --sandbox memory "try to remove the old API"`,
+  golem run "review this change" --model ollama:qwen3 < change.diff`,
 	}
 	f := &runFlags{gateFlags: addSessionFlags(cmd, "a new one")}
 	f.addContinue(cmd)
