@@ -26,7 +26,7 @@ var wings = []wing{
 	{"internal/files", 14353, "files that change: overlays of commands and sessions, apply, undo, merging, sending to other machines"},
 	{"internal/jail", 21033, "commands that run: confinement, network, keys, settings of agents"},
 	{"internal/decide", 14297, "who may do what: policy, tools and their gate, approval, trust, untrusted content"},
-	{"internal/work", 41180, "programs and workers: configuration, sessions, runs, models, tools"},
+	{"internal/work", 41216, "programs and workers: configuration, sessions, runs, models, tools"},
 	{"internal/clearance", 14469, "the way out: staging, scanning, review, git"},
 	{"internal/records", 8638, "what golem keeps: state, journal, secrets, sizes"},
 	{"internal/people", 7066, "what a person sees and answers: text, terminal, editor, inbox"},

@@ -40,19 +40,19 @@ func (f *gateFlags) chooseContinued(cmd *cobra.Command, p *program.Program) erro
 	if !isFlag && f.sessionID() != "" {
 		return nil
 	}
+	if !isFlag && p.Project.Ceiling.Preferences().Session != "continue" {
+		if one := continuing.Recent(p.Storage.Sessions); one != nil && !wantsJSON(cmd) {
+			fmt.Fprintf(cmd.ErrOrStderr(), "golem: session %s has changes that this new session does not have; -c continues in it\n", one.ID)
+		}
+		return nil
+	}
 	one, other, err := continuing.Newest(p.Storage.Sessions)
-	byDefault := p.Project.Ceiling.Preferences().Session == "continue"
 	switch {
-	case err != nil && (isFlag || byDefault):
+	case err != nil:
 		return err
 	case one == nil && isFlag:
 		return &sandbox.Error{Op: "continue", Code: sandbox.ErrNotFound, Hint: f.noneToContinue(cmd, p, other)}
-	case one == nil || err != nil:
-		return nil
-	case !isFlag && !byDefault:
-		if !wantsJSON(cmd) {
-			fmt.Fprintf(cmd.ErrOrStderr(), "golem: session %s has changes that this new session does not have; -c continues in it\n", one.ID)
-		}
+	case one == nil:
 		return nil
 	}
 	w := newWorkSession(p, one, "")

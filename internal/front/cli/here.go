@@ -413,7 +413,7 @@ func (w *workSession) review(errs io.Writer, op string, paths []string, diffs bo
 	if w.unfolded {
 		sessions.Ignored = ignored.None
 	}
-	if r, err = sessions.ReviewWith(w.Session, names, diffs, report); err != nil {
+	if r, err = sessions.Review(w.Session, names, diffs, report); err != nil {
 		return nil, nil, err
 	}
 	for i, name := range names {
@@ -438,7 +438,7 @@ func (w *workSession) changedBy(typed string) *workSession {
 		if err != nil {
 			continue
 		}
-		if r, err := other.program.Storage.Sessions.Review(other.Session, []string{name}, false); err == nil && len(r.Files) > 0 {
+		if r, err := other.program.Storage.Sessions.Review(other.Session, []string{name}, false, nil); err == nil && len(r.Files) > 0 {
 			return other
 		}
 	}
@@ -451,7 +451,7 @@ func (w *workSession) hasChanged(typed string) bool {
 	if err != nil {
 		return false
 	}
-	r, err := w.program.Storage.Sessions.Review(w.Session, []string{name}, false)
+	r, err := w.program.Storage.Sessions.Review(w.Session, []string{name}, false, nil)
 	return err == nil && len(r.Files) > 0
 }
 
@@ -488,7 +488,7 @@ func (w *workSession) unchanged(op, typed, name string) error {
 			return e
 		}
 	}
-	all, err := w.program.Storage.Sessions.Review(w.Session, nil, false)
+	all, err := w.program.Storage.Sessions.Review(w.Session, nil, false, nil)
 	if err != nil {
 		return e
 	}

@@ -321,7 +321,7 @@ func removeQuestion(list []*workSession, summary string, rows [][]string) (tool.
 // lost returns the changes of a session that were not applied, and further lines about them.
 // Each path gets a text before it.
 func (w *workSession) lost(before string) (changes []tool.Change, more []string) {
-	r, err := w.program.Storage.Sessions.Review(w.Session, nil, true)
+	r, err := w.program.Storage.Sessions.Review(w.Session, nil, true, nil)
 	if errors.Is(err, fs.ErrNotExist) { // it is gone already
 		return nil, nil
 	}

@@ -419,7 +419,7 @@ func (s *server) sessionPath(a inbox.About) string {
 // reviewOf returns a session of a program, and the list of its changes.
 func reviewOf(o program.Options, key, id string) (one inbox.ProgramSession, r *session.Review, err error) {
 	if one, err = inbox.OpenSession(o, key, id); err == nil {
-		r, err = one.Program.Storage.Sessions.Review(one.Session, nil, false)
+		r, err = one.Program.Storage.Sessions.Review(one.Session, nil, false, nil)
 	}
 	return one, r, err
 }

@@ -216,7 +216,7 @@ func (b *backend) readReview(s inbox.ProgramSession, again bool) {
 
 // reviewSession reads the changes of a session at and below some names.
 func reviewSession(s inbox.ProgramSession, names []string) reviewed {
-	r, err := s.Program.Storage.Sessions.Review(s.Session, names, false)
+	r, err := s.Program.Storage.Sessions.Review(s.Session, names, false, nil)
 	msg := reviewed{session: s, list: r, err: err}
 	if h, ok := s.Holder(); ok {
 		msg.holder = &h

@@ -113,7 +113,7 @@ func Collect(ctx context.Context, all []ProgramSession, most int, others ...*pro
 }
 
 func changesOf(ctx context.Context, s ProgramSession) (Changes, error) {
-	r, err := s.Program.Storage.Sessions.Review(s.Session, nil, false)
+	r, err := s.Program.Storage.Sessions.Review(s.Session, nil, false, nil)
 	if err != nil {
 		return Changes{}, err
 	}

@@ -34,6 +34,24 @@ func Newest(s session.Sessions) (one, other *session.Session, err error) {
 	return one, other, err
 }
 
+// maxRecent is how many sessions Recent looks at.
+const maxRecent = 5
+
+// Recent is Newest for a hint: it looks only at the sessions that were used last, so it is quick
+// however many there are.
+func Recent(s session.Sessions) *session.Session {
+	looked := 0
+	for one := range s.Recent() {
+		if slices.EqualFunc(one.Mounts, s.Given, isSameMount) && s.HasWork(one) && !s.HasOnlyTaken(one) {
+			return one
+		}
+		if looked++; looked == maxRecent {
+			break
+		}
+	}
+	return nil
+}
+
 // hasFiles reports whether a session holds files, whatever directories it shows.
 func hasFiles(s session.Sessions, one *session.Session) bool {
 	k, err := s.Open(one)

@@ -178,7 +178,7 @@ func (s *Suite) tryCase(ctx context.Context, c Case, r *Result) (err error) {
 		return err
 	}
 	observed := Observed{Outcome: outcome, Called: calls.called, Refused: calls.refused}
-	review, err := p.Storage.Sessions.Review(one, nil, false)
+	review, err := p.Storage.Sessions.Review(one, nil, false, nil)
 	if err != nil {
 		return err
 	}

@@ -37,13 +37,13 @@ func TestExamined(t *testing.T) {
 	}
 	review := func() *Review {
 		t.Helper()
-		got, err := s.Review(one, nil, false)
+		got, err := s.Review(one, nil, false, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		without := *s
 		without.Examined = nil
-		want, err := without.Review(one, nil, false)
+		want, err := without.Review(one, nil, false, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func TestExamined(t *testing.T) {
 	a.added = 77 // proves that the next review does not read the file
 	known["/a.txt"] = a
 	write("b.txt", "\u202etxt\n") // the same size
-	r, err := s.Review(one, nil, false)
+	r, err := s.Review(one, nil, false, nil)
 	if err != nil || len(r.Flags) != 2 || r.Flags[0].Path != "/b.txt" {
 		t.Errorf("after a change: got %+v, %v", r, err)
 	}

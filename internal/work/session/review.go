@@ -31,14 +31,9 @@ type Review struct {
 
 // Review reviews the changes of a session at and below some names; without names, all of
 // them. With diffs it compares every file; without, it counts the lines of the first files
-// only, and looks at the others by their names.
-func (s Sessions) Review(one *Session, names []string, diffs bool) (*Review, error) {
-	return s.ReviewWith(one, names, diffs, nil)
-}
-
-// ReviewWith reviews changes as Review does. report, if not nil, is called with the number
+// only, and looks at the others by their names. report, if not nil, is called with the number
 // of changes that were read.
-func (s Sessions) ReviewWith(one *Session, names []string, diffs bool, report func(done, total int)) (*Review, error) {
+func (s Sessions) Review(one *Session, names []string, diffs bool, report func(done, total int)) (*Review, error) {
 	l, err := s.ListChanges(one)
 	if err != nil {
 		return nil, err
@@ -48,10 +43,10 @@ func (s Sessions) ReviewWith(one *Session, names []string, diffs bool, report fu
 }
 
 // Review reviews all changes of the workspace's session, without their diffs. It calls
-// report as Store.ReviewWith does.
+// report as Sessions.Review does.
 func (w *Workspace) Review(report func(done, total int)) (*Review, error) {
 	if w.changes == nil {
-		return w.store.ReviewWith(w.Session, nil, false, report)
+		return w.store.Review(w.Session, nil, false, report)
 	}
 	w.tracker.mu.Lock()
 	ended := w.tracker.ended
@@ -112,7 +107,7 @@ func (l *ChangeList) resolve(paths []string) (*sandbox.Sandbox, error) {
 // Close closes the files.
 func (l *ChangeList) Close() { l.overlays.Close() }
 
-// Review reviews the listed changes as Store.Review does.
+// Review reviews the listed changes as Sessions.Review does.
 func (l *ChangeList) Review(names []string, diffs bool) (*Review, error) {
 	return l.review(names, diffs, nil)
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -181,6 +183,27 @@ func (s Sessions) Find(id string) (*Session, error) {
 		hint = "there are " + strings.Join(ids, ", ") + more + "; golem sessions describes them"
 	}
 	return nil, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: hint}
+}
+
+// Recent returns the sessions, the one used last first. It opens each only when it comes to it.
+func (s Sessions) Recent() iter.Seq[*Session] {
+	return func(yield func(*Session) bool) {
+		entries, err := os.ReadDir(s.dir())
+		if err != nil || state.CheckOwner(s.State) != nil {
+			return
+		}
+		used := make(map[string]time.Time)
+		for _, e := range entries {
+			if info, err := os.Stat(filepath.Join(s.dir(), e.Name(), sessionName)); err == nil {
+				used[e.Name()] = info.ModTime()
+			}
+		}
+		for _, id := range slices.SortedFunc(maps.Keys(used), func(a, b string) int { return used[b].Compare(used[a]) }) {
+			if one, err := s.at(id); err == nil && !yield(one) {
+				return
+			}
+		}
+	}
 }
 
 func (s Sessions) at(id string) (*Session, error) {

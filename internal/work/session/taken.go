@@ -39,7 +39,7 @@ func (s Sessions) HasOnlyTaken(one *Session) bool {
 	if len(one.taken()) == 0 {
 		return false
 	}
-	r, err := s.Review(one, nil, false)
+	r, err := s.Review(one, nil, false, nil)
 	return err == nil && s.IsTaken(one, r)
 }
 
