@@ -234,6 +234,19 @@ func (u *deskUser) waitFor(tab context.Context, want string) {
 	u.t.Fatalf("the page has no %q:\n%s", want, text)
 }
 
+// await waits until an expression is true in the first tab. The tab may load another page
+// meanwhile.
+func (u *deskUser) await(expression string) {
+	u.t.Helper()
+	for end := time.Now().Add(browserPatience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		is := false
+		if err := chromedp.Run(u.browser, chromedp.Evaluate(expression, &is)); err == nil && is {
+			return
+		}
+	}
+	u.t.Fatalf("never true: %s\n%s", expression, u.text())
+}
+
 // submit runs actions that lead to another page, and waits for that page.
 func (u *deskUser) submit(actions ...chromedp.Action) {
 	u.t.Helper()
@@ -387,7 +400,8 @@ func nameUnseen(t *testing.T, u *deskUser) {
 	u.mustGolem(3, "notes", "tool", "write_file", "--path", "/out/long.md", "--content", long)
 	id := u.pending("notes")[0]
 	u.openDesk()
-	u.do(followLink("/out/long.md"), chromedp.WaitVisible("form.answer"), chromedp.WaitVisible("//button[contains(., 'View 2,00')]"))
+	u.do(followLink("/out/long.md"))
+	u.await(`!!document.querySelector('form.answer') && [...document.querySelectorAll('button')].some(b => b.textContent.includes('View 2,00'))`)
 	u.screenshot("unseen")
 
 	// A form that claims more than the page showed is refused, and the file is named.
@@ -398,7 +412,7 @@ func nameUnseen(t *testing.T, u *deskUser) {
 	}
 	u.submit(chromedp.Click(`button[value=approve-unseen]`)) // without the box
 	u.waitFor(u.browser, "golem did not count your approval")
-	u.do(chromedp.Poll(`document.querySelector('form.answer').elements.seen.value.includes('call')`, nil))
+	u.await(`document.querySelector('form.answer').elements.seen.value.includes('call')`)
 	u.submit(chromedp.Click(`input[name=unseen]`), chromedp.Click(`button[value=approve-unseen]`))
 	u.waitFor(u.browser, "Approved: "+id)
 	if out := u.mustGolem(0, "notes", "audit", "show", id); !strings.Contains(out, "not everything: approved unseen") {
@@ -407,7 +421,11 @@ func nameUnseen(t *testing.T, u *deskUser) {
 
 	// The file counts after the page showed all of it.
 	u.mustGolem(3, "notes", "tool", "write_file", "--path", "/out/next.md", "--content", long)
-	u.do(chromedp.Navigate(u.base()), followLink("/out/next.md"), chromedp.WaitVisible("form.answer"), chromedp.Click("//button[contains(., 'View 2,00')]"))
+	u.do(chromedp.Navigate(u.base()), followLink("/out/next.md"))
+	u.await(`(() => { // the button works after the script has run
+		const b = document.querySelector('form.answer') && [...document.querySelectorAll('button')].find(b => b.textContent.includes('View 2,00'));
+		if (b) b.click();
+		return document.body.innerText.includes('one more line') })()`)
 	u.waitFor(u.browser, "one more line")
 	u.viewAll(u.browser)
 	id = u.pending("notes")[0]
