@@ -10,9 +10,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// TestC13ProtectedDirectories: a pattern for whole names also protects the spellings that
+// TestProtectedDirectories: a pattern for whole names also protects the spellings that
 // some host takes for the name, in directories too.
-func TestC13ProtectedDirectories(t *testing.T) {
+func TestProtectedDirectories(t *testing.T) {
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Access: sandbox.ReadWrite, Backend: sandbox.NewMemory(nil)}}, Protect: []string{"/ci/**", "/a/b.key"}})
 	if err != nil {
 		t.Fatal(err)
@@ -29,8 +29,8 @@ func TestC13ProtectedDirectories(t *testing.T) {
 	}
 }
 
-// TestC13ProtectedAccents: a pattern protects a name in every encoding of its accents.
-func TestC13ProtectedAccents(t *testing.T) {
+// TestProtectedAccents: a pattern protects a name in every encoding of its accents.
+func TestProtectedAccents(t *testing.T) {
 	const composed, apart = "\u00e9", "e\u0301"
 	for _, in := range []string{composed, apart, "\u00c9", "E\u0301"} {
 		s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Access: sandbox.ReadWrite, Backend: sandbox.NewMemory(nil)}},

@@ -10,10 +10,10 @@ import (
 	"github.com/golem-forge/golem/internal/checks/testutil"
 )
 
-// TestC10IntentIsOnDiskBeforeTheEffect traces golem while it changes a directory. golem
+// TestIntentIsOnDiskBeforeTheEffect traces golem while it changes a directory. golem
 // writes and syncs the journal before the first change. It also syncs every state file
 // that it replaces, before and after.
-func TestC10IntentIsOnDiskBeforeTheEffect(t *testing.T) {
+func TestIntentIsOnDiskBeforeTheEffect(t *testing.T) {
 	dir, state := t.TempDir(), t.TempDir()
 	tree := filepath.Join(dir, "tree")
 	for name, text := range map[string]string{

@@ -30,9 +30,9 @@ func TestParseOverrides(t *testing.T) {
 	}
 }
 
-// TestC15AReasonIsNotTheWordReason checks that the placeholder from the hint is not a
+// TestAReasonIsNotTheWordReason checks that the placeholder from the hint is not a
 // reason.
-func TestC15AReasonIsNotTheWordReason(t *testing.T) {
+func TestAReasonIsNotTheWordReason(t *testing.T) {
 	for reason, want := range map[string]bool{
 		"REASON": false, "reason": false, " Reason ": false, "<REASON>": false, "REASON'": false, "the reason": false, "PATH=REASON": false, "REASON REASON": false,
 		"...": false, "-": false, "1": false, "": false, "  ": false,

@@ -46,9 +46,9 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestC14PlainHTTP checks that an address without encryption is accepted only for this
+// TestPlainHTTP checks that an address without encryption is accepted only for this
 // machine, however its name is spelled, and that the reason names the alternative.
-func TestC14PlainHTTP(t *testing.T) {
+func TestPlainHTTP(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"http://localhost/a", "http://localhost:3000/a", "http://127.0.0.1/a", "http://127.8.8.8:80/a", "http://[::1]/a"} {
 		if why := git.BadURL(url); why != "" {

@@ -11,9 +11,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// TestC14BorrowedObjectsAreRefused checks that a target is refused if it reads objects
+// TestBorrowedObjectsAreRefused checks that a target is refused if it reads objects
 // from elsewhere, in any of the ways that git has.
-func TestC14BorrowedObjectsAreRefused(t *testing.T) {
+func TestBorrowedObjectsAreRefused(t *testing.T) {
 	other := newRepository(t)
 	runGit(t, other, "repack", "-q", "-a", "-d")
 	objects := filepath.Join(other, ".git/objects")

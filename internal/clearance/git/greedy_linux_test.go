@@ -27,9 +27,9 @@ func childUsage(t *testing.T) (peak int64, used time.Duration) {
 	return u.Maxrss << 10, time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// TestC14HostileListOfReferences checks that a remote with an endless list of references
+// TestHostileListOfReferences checks that a remote with an endless list of references
 // takes a limited amount of memory.
-func TestC14HostileListOfReferences(t *testing.T) {
+func TestHostileListOfReferences(t *testing.T) {
 	packet := func(text string) string { return fmt.Sprintf("%04x%s", len(text)+4, text) }
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
@@ -59,9 +59,9 @@ func TestC14HostileListOfReferences(t *testing.T) {
 	}
 }
 
-// TestC7EndlessTree checks that a tree of 10^10 files, made of ten objects, is
+// TestEndlessTreeIsRefused checks that a tree of 10^10 files, made of ten objects, is
 // refused by its number of files before git has looked at many of them.
-func TestC7EndlessTree(t *testing.T) {
+func TestEndlessTreeIsRefused(t *testing.T) {
 	s, dir := openStore(t), newRepository(t)
 	tree := runGit(t, dir, "rev-parse", "HEAD^{tree}")
 	for range 10 {
@@ -97,10 +97,10 @@ func TestC7EndlessTree(t *testing.T) {
 	}
 }
 
-// TestC14TokensStayWithTheirServer checks that no git, and so no program that it starts,
+// TestTokensStayWithTheirServer checks that no git, and so no program that it starts,
 // has a GitHub token in its environment. The server of a token gets it in a header, and
 // no other host does.
-func TestC14TokensStayWithTheirServer(t *testing.T) {
+func TestTokensStayWithTheirServer(t *testing.T) {
 	real := git.Find(os.Getenv("PATH"), func(string) bool { return false })
 	seen := filepath.Join(t.TempDir(), "seen")
 	program := filepath.Join(t.TempDir(), "git")

@@ -11,9 +11,9 @@ import (
 	"github.com/golem-forge/golem/internal/clearance/git"
 )
 
-// TestC14HooksOfAnotherUser checks that a push runs no hook of a repository that belongs
+// TestHooksOfAnotherUser checks that a push runs no hook of a repository that belongs
 // to another user.
-func TestC14HooksOfAnotherUser(t *testing.T) {
+func TestHooksOfAnotherUser(t *testing.T) {
 	if git.Owned(stat(t, "/")) != (os.Geteuid() == 0) {
 		t.Error("a directory of root's belongs to somebody else")
 	}

@@ -10,5 +10,5 @@ import (
 
 // TestOrdinaryUser runs tests as a user other than root.
 func TestOrdinaryUser(t *testing.T) {
-	testutil.OrdinaryUser(t, "-test.run=^(TestTreeRunsNothing|TestTargetRefuses|TestTokens|TestBranchesWithTricks|TestC14HooksOfAnotherUser)$")
+	testutil.OrdinaryUser(t, "-test.run=^(TestTreeRunsNothing|TestTargetRefuses|TestTokens|TestBranchesWithTricks|TestHooksOfAnotherUser)$")
 }

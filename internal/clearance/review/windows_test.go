@@ -7,9 +7,9 @@ import (
 	"github.com/golem-forge/golem/internal/clearance/review"
 )
 
-// TestC13NamesForWindows checks that a name which Windows cannot store is flagged, also
+// TestNamesForWindows checks that a name which Windows cannot store is flagged, also
 // in directories, and comes first.
-func TestC13NamesForWindows(t *testing.T) {
+func TestNamesForWindows(t *testing.T) {
 	flagged := func(name, operation string) string {
 		for _, f := range review.Flags(review.FileChange{Path: name, Operation: operation, OldMode: "000000", Mode: "100644"}) {
 			if f.Kind == review.Windows {

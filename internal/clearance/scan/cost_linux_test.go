@@ -39,10 +39,10 @@ func hostileBytes() []string {
 		"7z\xbc\xaf\x27\x1c", "Rar!\x1a\x07", "-----BEGIN ", "-----BEGIN RSA PRIVATE KEY-----\n", "://a:b@", "://", "kind: secret\ndata:\n", "kind: secret data: a: ", `"kty":"RSA" `, "eval(", "😀", "é", "TargetMode=\"External\" ", "GPSLatitude"}
 }
 
-// TestC7KeywordsWithoutEnd checks that a file in which a secret may begin at every fifth
+// TestKeywordsWithoutEnd checks that a file in which a secret may begin at every fifth
 // byte is held after as many tries as its size allows, instead of being searched to its
 // end.
-func TestC7KeywordsWithoutEnd(t *testing.T) {
+func TestKeywordsWithoutEnd(t *testing.T) {
 	for _, text := range []string{"auth=", "key= \"a", "mysql= "} {
 		data := []byte(strings.Repeat(text, 400_000/len(text)))
 		n := &tries{}
@@ -59,9 +59,9 @@ func TestC7KeywordsWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestC7CostGrowsWithSize checks that the time of a scan grows with the size of a file
+// TestCostGrowsWithSize checks that the time of a scan grows with the size of a file
 // and no faster, whatever the file contains.
-func TestC7CostGrowsWithSize(t *testing.T) {
+func TestCostGrowsWithSize(t *testing.T) {
 	const small, factor = 16 << 10, 4
 	set := newSet(t, Options{Limits: Limits{Time: time.Hour}})
 	_ = set.Scan(t.Context(), of("a.txt", []byte(strings.Join(hostileTexts(), "\n")))) // compiles the expressions
@@ -92,15 +92,15 @@ func TestC7CostGrowsWithSize(t *testing.T) {
 	}
 }
 
-// TestC7ScansShareTheirMemory checks that large files scanned at the same time take a
+// TestScansShareTheirMemory checks that large files scanned at the same time take a
 // limited amount of memory together.
-func TestC7ScansShareTheirMemory(t *testing.T) {
+func TestScansShareTheirMemory(t *testing.T) {
 	if text := os.Getenv("GOLEM_TEST_SCAN"); text != "" {
 		manyScans(t, text)
 		return
 	}
 	for _, text := range []string{"1,", "<g>"} {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestC7ScansShareTheirMemory$")
+		cmd := exec.Command(os.Args[0], "-test.run=^TestScansShareTheirMemory$")
 		cmd.Env = append(os.Environ(), "GOLEM_TEST_SCAN="+fmt.Sprintf("%x", text), "GOGC=100", "GOMEMLIMIT=off")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%q: %v\n%s", text, err, out)
@@ -139,9 +139,9 @@ func manyScans(t *testing.T, text string) {
 	all.Wait()
 }
 
-// TestC7ABudgetIsShared checks that a scan waits while others have all of the memory, and
+// TestABudgetIsShared checks that a scan waits while others have all of the memory, and
 // that its content is held if its time is over.
-func TestC7ABudgetIsShared(t *testing.T) {
+func TestABudgetIsShared(t *testing.T) {
 	b := NewBudget()
 	release, err := b.take(t.Context(), budgetBytes)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"testing"
 )
 
-// TestC15MembersThatEscape checks that members which would be written outside of the
+// TestMembersThatEscape checks that members which would be written outside of the
 // archive's directory, or that are not files, hold an archive of every kind, also inside
 // of others.
-func TestC15MembersThatEscape(t *testing.T) {
+func TestMembersThatEscape(t *testing.T) {
 	inTar := func(h tar.Header) []byte {
 		var b bytes.Buffer
 		w := tar.NewWriter(&b)

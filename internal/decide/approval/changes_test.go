@@ -27,9 +27,9 @@ func newCommandChange(name string, kind overlay.Kind) changes.Change {
 	return changes.Change{PathChange: overlay.PathChange{Path: name, Op: overlay.Create, Kind: kind}, Target: "/"}
 }
 
-// TestC10SortsChanges checks that protected paths and devices are skipped with a reason,
+// TestSortsChanges checks that protected paths and devices are skipped with a reason,
 // and that a protected path that the user names is applied, except in .git.
-func TestC10SortsChanges(t *testing.T) {
+func TestSortsChanges(t *testing.T) {
 	all := []changes.Change{newCommandChange("a.txt", overlay.File), newCommandChange("x.key", overlay.File), newCommandChange(".git/hooks/pre-commit", overlay.File), newCommandChange("pipe", overlay.Special)}
 	for _, test := range []struct {
 		op      string
@@ -49,17 +49,17 @@ func TestC10SortsChanges(t *testing.T) {
 	}
 }
 
-// TestC10NothingToApply checks that Deferred returns nil if all changes are skipped.
-func TestC10NothingToApply(t *testing.T) {
+// TestNothingToApply checks that Deferred returns nil if all changes are skipped.
+func TestNothingToApply(t *testing.T) {
 	l := approval.Classify("shell", newFiles(t), &changes.Transaction{Changes: []changes.Change{newCommandChange("x.key", overlay.File)}})
 	if l.Deferred() != nil || len(l.Notes()) == 0 {
 		t.Errorf("got %+v, %v", l.Deferred(), l.Notes())
 	}
 }
 
-// TestC10CarriedChanges checks how many changes a request carries, and that the digest of
+// TestCarriedChanges checks how many changes a request carries, and that the digest of
 // the others changes with each of them.
-func TestC10CarriedChanges(t *testing.T) {
+func TestCarriedChanges(t *testing.T) {
 	carried := func(n int, last string) []tool.Change {
 		rows := approval.NewReversalList()
 		for i := range n {
@@ -84,9 +84,9 @@ func TestC10CarriedChanges(t *testing.T) {
 	}
 }
 
-// TestA2ReversalShowsTheMode checks that a reversal shows permission bits that are not
+// TestReversalShowsTheMode checks that a reversal shows permission bits that are not
 // usual.
-func TestA2ReversalShowsTheMode(t *testing.T) {
+func TestReversalShowsTheMode(t *testing.T) {
 	file := overlay.State{Kind: overlay.File, Mode: 0o755, Size: 2, Content: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("x\n")), nil }}
 	usual := file
 	usual.Mode = 0o644

@@ -7,9 +7,9 @@ import (
 	"github.com/golem-forge/golem/internal/decide/tool"
 )
 
-// TestC10AnswerIsBoundToItsDigest answers one request, and asks for others that differ only
+// TestAnswerIsBoundToItsDigest answers one request, and asks for others that differ only
 // in what would be done. The answer counts for the request that was shown, once.
-func TestC10AnswerIsBoundToItsDigest(t *testing.T) {
+func TestAnswerIsBoundToItsDigest(t *testing.T) {
 	for _, yes := range []bool{true, false} {
 		d := newApprover(t, t.TempDir())
 		d.Asker = nil
@@ -47,9 +47,9 @@ func TestC10AnswerIsBoundToItsDigest(t *testing.T) {
 	}
 }
 
-// TestC10ChangedCallNeedsItsOwnAnswer asks for another change of a call that was answered:
+// TestChangedCallNeedsItsOwnAnswer asks for another change of a call that was answered:
 // the answer does not count for it.
-func TestC10ChangedCallNeedsItsOwnAnswer(t *testing.T) {
+func TestChangedCallNeedsItsOwnAnswer(t *testing.T) {
 	for _, digest := range []string{"d-other", "", "d-", "d-aa", "D-a"} {
 		d := newApprover(t, t.TempDir())
 		d.Asker = nil

@@ -40,10 +40,10 @@ func drawRequest(t *rapid.T) tool.Request {
 	return r
 }
 
-// TestA1ApprovalCoversWhatWasShown checks that an approval counts only if each item was
+// TestApprovalCoversWhatWasShown checks that an approval counts only if each item was
 // rendered, or if it names the digest. This holds for anything shown and answered, at
 // once or later.
-func TestA1ApprovalCoversWhatWasShown(t *testing.T) {
+func TestApprovalCoversWhatWasShown(t *testing.T) {
 	dir := t.TempDir()
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -113,9 +113,9 @@ type fakeAsker func() approval.Reply
 
 func (a fakeAsker) Ask(context.Context, tool.Request) approval.Reply { return a() }
 
-// TestA1UnseenIsNotRemembered checks that an approval of something unseen is not
+// TestUnseenIsNotRemembered checks that an approval of something unseen is not
 // remembered.
-func TestA1UnseenIsNotRemembered(t *testing.T) {
+func TestUnseenIsNotRemembered(t *testing.T) {
 	d := newApprover(t, t.TempDir())
 	r := writeA
 	r.Digest, r.Changes = strings.Repeat("ab", 32), []tool.Change{{Path: "/drafts/a.md", Op: tool.Create, Omitted: "too large"}}
@@ -130,9 +130,9 @@ func TestA1UnseenIsNotRemembered(t *testing.T) {
 	}
 }
 
-// TestA1ModesApproveUnseen checks that the answers of modes say that nobody has seen the
+// TestModesApproveUnseen checks that the answers of modes say that nobody has seen the
 // request.
-func TestA1ModesApproveUnseen(t *testing.T) {
+func TestModesApproveUnseen(t *testing.T) {
 	d := newApprover(t, t.TempDir())
 	d.Mode = approval.ApproveAll
 	if a := d.approve(writeA); a.Verdict != tool.Approved || a.Seen.String() != "unseen" {

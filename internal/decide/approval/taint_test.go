@@ -13,10 +13,10 @@ func taintRequest(r tool.Request, from string) tool.Request {
 	return r
 }
 
-// TestA6TaintNarrowsEveryRule checks that no rule for an untainted worker approves a
+// TestTaintNarrowsEveryRule checks that no rule for an untainted worker approves a
 // request of a tainted one, whatever its scope. Neither --approve-reads, a mode of the
 // project, nor an earlier answer approves it either.
-func TestA6TaintNarrowsEveryRule(t *testing.T) {
+func TestTaintNarrowsEveryRule(t *testing.T) {
 	writes := newRequest("write_file", "w", "main", newEffect(policy.Write, "/out/a"))
 	reads := newRequest("read_file", "r", "main", newEffect(policy.Read, "/keys/a"))
 	yes := approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "user"}}

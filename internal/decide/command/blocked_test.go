@@ -8,10 +8,10 @@ import (
 	"github.com/golem-forge/golem/internal/decide/policy"
 )
 
-// TestC6BlockedInEverySpelling checks that a line is blocked if it could run a blocked
+// TestBlockedInEverySpelling checks that a line is blocked if it could run a blocked
 // command, in every spelling. This holds whether other commands are allowed, ask or have
 // no rule.
-func TestC6BlockedInEverySpelling(t *testing.T) {
+func TestBlockedInEverySpelling(t *testing.T) {
 	removes := []string{
 		"rm -rf d", "rm -Rf d", "rm -fR d", "rm -R -f d", "rm --recursive --force d", "rm --rec --fo d", "rm --r --f d", "rm -r --force d", "rm d -rf",
 		strings.Repeat("true;", 2000) + "rm -rf d", strings.Repeat("true\n", 999) + "rm -rf d", strings.Repeat("true;", 9000) + "rm -rf d",
@@ -60,8 +60,8 @@ func TestC6BlockedInEverySpelling(t *testing.T) {
 	}
 }
 
-// TestC6BlockedSubcommands checks that rules for subcommands and options block every spelling of them.
-func TestC6BlockedSubcommands(t *testing.T) {
+// TestBlockedSubcommands checks that rules for subcommands and options block every spelling of them.
+func TestBlockedSubcommands(t *testing.T) {
 	for pattern, lines := range map[string][]string{
 		"git push": {"git push", "git-push", "/usr/lib/git-core/git-push x", "git -C x push", "git -c a=b push", "git --git-dir x push", "git --no-pager push", "git $x", "git \"$x\" origin", "git p",
 			"git -C $x push", "git -C \"$x\" push", "git send-pack x", "git -c alias.p=push p", "git config alias.p push; git p", "env git-push", "flock x git push", "xargs git push", "echo push | xargs git",
@@ -85,8 +85,8 @@ func TestC6BlockedSubcommands(t *testing.T) {
 	}
 }
 
-// TestC6OthersPass checks that blocking rules do not stop ordinary commands.
-func TestC6OthersPass(t *testing.T) {
+// TestOthersPass checks that blocking rules do not stop ordinary commands.
+func TestOthersPass(t *testing.T) {
 	rules := parseRules("yes default", "no rm -rf", "no git push --force", "no git push", "no npm publish")
 	for _, line := range []string{
 		"ls -la", "rm x", "rm -f x", "rm -r x", "git status", "git log $branch", "git log --oneline \"$x\"..HEAD", "git -C \"$d\" log", "git -C \"$d\" status", "git rm -rf d", "git commit -m 'rm -rf d and git push'",
@@ -115,8 +115,8 @@ func TestC6OthersPass(t *testing.T) {
 	}
 }
 
-// TestC6Judging checks that no line takes longer than three seconds to judge.
-func TestC6Judging(t *testing.T) {
+// TestJudging checks that no line takes longer than three seconds to judge.
+func TestJudging(t *testing.T) {
 	rules := parseRules("yes default", "no rm -rf", "no git push --force")
 	for _, word := range []string{"rm ", "'a b' ", "git-", "x=y=z ", "-a'b c' ", "\"sh -c 'x y'\" ", "$x ", "foo 'foo x';"} {
 		line := "foo " + strings.Repeat(word, maxLine/len(word)-4)

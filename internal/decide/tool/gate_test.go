@@ -819,9 +819,9 @@ func TestApprovalForAnother(t *testing.T) {
 	}
 }
 
-// TestC11CallsRefused checks that arguments which are not Unicode text are refused, in
+// TestCallsRefused checks that arguments which are not Unicode text are refused, in
 // keys, names and content.
-func TestC11CallsRefused(t *testing.T) {
+func TestCallsRefused(t *testing.T) {
 	r := newRoom(t, nil, newEffectTool("put", policy.Both, write1, writeFile))
 	for _, args := range []string{`{"path":"/out/a\udcff"}`, `{"path":"/out/a\ud800b"}`, "{\"path\":\"/out/a\xff\"}", `{"path":"/out/a","\ud800":1}`} {
 		if got := r.call(policy.Model, "put", args); got.OK() || got.Err.Code != "invalid_args" {

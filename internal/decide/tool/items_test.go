@@ -10,9 +10,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// TestA1UnknownChangesAreOmitted checks that a plain approval is not enough if the
+// TestUnknownChangesAreOmitted checks that a plain approval is not enough if the
 // changes are worked out only after the approval, or if warnings are omitted.
-func TestA1UnknownChangesAreOmitted(t *testing.T) {
+func TestUnknownChangesAreOmitted(t *testing.T) {
 	t.Parallel()
 	about := tool.Tool{Name: "pull", Toolset: "filesystem", Mode: policy.Both, Verbs: []policy.Verb{policy.Write}, UsesNetwork: true, Description: "test"}
 	pull := func(reaches bool, more int) tool.Tool {

@@ -21,9 +21,9 @@ func (w *waitJournal) Write(r audit.Record, wait audit.Wait) error {
 	return nil
 }
 
-// TestC10RecordsAreWaitedFor checks how long the gate waits for the journal: a change
+// TestRecordsAreWaitedFor checks how long the gate waits for the journal: a change
 // waits for the disk, a read for nothing, and every outcome and refusal for the file.
-func TestC10RecordsAreWaitedFor(t *testing.T) {
+func TestRecordsAreWaitedFor(t *testing.T) {
 	preApproved := []policy.Rule{{Verb: policy.Write, Target: "/out", Approval: policy.PreApproved}}
 	intent := func(w audit.Wait) string { return fmt.Sprintf("intent:%d outcome:%d", w, audit.Written) }
 	for _, test := range []struct {

@@ -10,8 +10,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// TestC10ListNames checks that names are counted, and listed as in the sandbox.
-func TestC10ListNames(t *testing.T) {
+// TestListNames checks that names are counted, and listed as in the sandbox.
+func TestListNames(t *testing.T) {
 	var inside []string
 	for i := range 12 {
 		inside = append(inside, fmt.Sprint("/", i))

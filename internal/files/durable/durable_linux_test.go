@@ -23,8 +23,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// TestC10Writers is the process that TestC10WritersSync traces.
-func TestC10Writers(t *testing.T) {
+// TestWriters is the process that TestWritersSync traces.
+func TestWriters(t *testing.T) {
 	dir := os.Getenv(variable)
 	if dir == "" {
 		return
@@ -49,12 +49,12 @@ func TestC10Writers(t *testing.T) {
 	}
 }
 
-// TestC10WritersSync traces every writer. The content must be synced before the file gets
+// TestWritersSync traces every writer. The content must be synced before the file gets
 // its name, and the directory afterwards. The trace must also find a plain rename.
-func TestC10WritersSync(t *testing.T) {
+func TestWritersSync(t *testing.T) {
 	for _, bad := range []string{"", "1"} {
 		dir := t.TempDir()
-		cmd := exec.Command(os.Args[0], "-test.run=^TestC10Writers$")
+		cmd := exec.Command(os.Args[0], "-test.run=^TestWriters$")
 		cmd.Env = append(os.Environ(), variable+"="+dir, variable+"_BAD="+bad)
 		calls := testutil.Trace(t, cmd)
 		list := testutil.Unsynced(calls, dir)
@@ -74,9 +74,9 @@ func TestC10WritersSync(t *testing.T) {
 	}
 }
 
-// TestC10WriteFile checks the result of a write: the mode, a single file, and the old
+// TestWriteFile checks the result of a write: the mode, a single file, and the old
 // file after a failure.
-func TestC10WriteFile(t *testing.T) {
+func TestWriteFile(t *testing.T) {
 	dir := t.TempDir()
 	name := filepath.Join(dir, "a")
 	must(t, durable.WriteFile(name, []byte("old"), 0o666))

@@ -85,9 +85,9 @@ func (s limitedContext) Err() error {
 	return nil
 }
 
-// TestA7UndoContinues interrupts an undo after every number of files: the next undo
+// TestUndoContinues interrupts an undo after every number of files: the next undo
 // completes it. It also undoes a call that was interrupted.
-func TestA7UndoContinues(t *testing.T) {
+func TestUndoContinues(t *testing.T) {
 	for n := range 9 {
 		store, files, dir := newDeletion(t)
 		must(t, os.RemoveAll(filepath.Join(dir, "tree")))
@@ -111,9 +111,9 @@ func TestA7UndoContinues(t *testing.T) {
 	checkTree(t, dir)
 }
 
-// TestA7UndoRepairsBits checks that an undo sets the permission bits that an interrupted
+// TestUndoRepairsBits checks that an undo sets the permission bits that an interrupted
 // undo did not set, and keeps those that the user has set.
-func TestA7UndoRepairsBits(t *testing.T) {
+func TestUndoRepairsBits(t *testing.T) {
 	store, files, dir := newDeletion(t)
 	must(t, os.Chmod(filepath.Join(dir, "tree/4"), 0o600))
 	if p := planNewest(t, store, files); !p.IsEmpty() {
@@ -132,9 +132,9 @@ func TestA7UndoRepairsBits(t *testing.T) {
 	checkTree(t, dir)
 }
 
-// TestA7DamagedContentIsNotRestored checks that golem reports damage of a saved step, wherever
+// TestDamagedContentIsNotRestored checks that golem reports damage of a saved step, wherever
 // it is, and restores nothing of it.
-func TestA7DamagedContentIsNotRestored(t *testing.T) {
+func TestDamagedContentIsNotRestored(t *testing.T) {
 	store, files, dir := newDeletion(t)
 	must(t, os.RemoveAll(filepath.Join(dir, "tree")))
 	list, err := filepath.Glob(filepath.Join(store.Dir, "*.step"))

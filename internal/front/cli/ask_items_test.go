@@ -14,10 +14,10 @@ import (
 	"github.com/golem-forge/golem/internal/decide/tool"
 )
 
-// TestA1RenderedItemsAreOnScreen checks that an item counts as shown only if each of its
+// TestRenderedItemsAreOnScreen checks that an item counts as shown only if each of its
 // rows is on the screen, at any size. A complete sheet shows every item of the request
 // except omitted ones.
-func TestA1RenderedItemsAreOnScreen(t *testing.T) {
+func TestRenderedItemsAreOnScreen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := tool.Request{Digest: strings.Repeat("ab", 32), Workers: []string{"main"}, Tool: "tool", Args: []byte(rapid.SampledFrom([]string{"{}", `{"a":1,"b":"x\ny"}`}).Draw(t, "args")),
 			Summary: rapid.SampledFrom([]string{"", "do it"}).Draw(t, "wish"), Problem: rapid.SampledFrom([]string{"", "odd"}).Draw(t, "problem"), Why: rapid.SampledFrom([]string{"", "so"}).Draw(t, "why")}

@@ -59,9 +59,9 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestA9TyposAskAgain checks that a typo is neither a yes nor a no, and that ? explains
+// TestTyposAskAgain checks that a typo is neither a yes nor a no, and that ? explains
 // the keys.
-func TestA9TyposAskAgain(t *testing.T) {
+func TestTyposAskAgain(t *testing.T) {
 	typos := []string{
 		"Y\u200b\r", "yes please\r", "да\r", "у\r", "ｙ\r", "ye\r", "yy\r", "y y\r", "y\t\r", "\x1b[Cy\r", "y\x1b[A\r", "y\xff\r", "y\u202e\r", "\u00a0y\r", "y\x16\x03\r",
 		"yeſ\r", "s now\r", "1\r", "v\r", "y 0123abc\r", "y 0123abcde\r", "[n]\r", "[y]\r", "nope\r", "N0\r", "q\r", "??\r", strings.Repeat("y", 5000) + "\r",

@@ -16,10 +16,10 @@ import (
 	"github.com/golem-forge/golem/internal/decide/tool"
 )
 
-// TestA8EarlyAnswersDoNotCount checks that golem ignores a y that arrives a few
+// TestEarlyAnswersDoNotCount checks that golem ignores a y that arrives a few
 // milliseconds after the question is drawn. It also ignores a y before the prompt that an
 // Enter follows.
-func TestA8EarlyAnswersDoNotCount(t *testing.T) {
+func TestEarlyAnswersDoNotCount(t *testing.T) {
 	p := terminalScript{Slow: true}
 	early := []string{"y\r", "y", "y\ry\ry\ry\r", "yes\r"}
 	for range early {
@@ -49,9 +49,9 @@ func TestA8EarlyAnswersDoNotCount(t *testing.T) {
 	}
 }
 
-// TestA3QuestionOwnsTheTerminal checks that nothing else is printed to either stream
+// TestQuestionOwnsTheTerminal checks that nothing else is printed to either stream
 // while a question is open, and that the output follows afterwards.
-func TestA3QuestionOwnsTheTerminal(t *testing.T) {
+func TestQuestionOwnsTheTerminal(t *testing.T) {
 	const flood = 300
 	s := startScript(t, terminalScript{Flood: flood, Questions: []scriptedQuestion{{Request: newRequest("/out/0")}, {Request: newRequest("/out/1")}}}, setting{env: []string{"NO_COLOR=1"}})
 	for range 2 {
@@ -99,9 +99,9 @@ func readSoon(t *testing.T, master *os.File, long time.Duration) string {
 	}
 }
 
-// TestA3WaitingOutputIsLimited checks that golem keeps the beginning and the end of
+// TestWaitingOutputIsLimited checks that golem keeps the beginning and the end of
 // much waiting output, and counts the dropped lines.
-func TestA3WaitingOutputIsLimited(t *testing.T) {
+func TestWaitingOutputIsLimited(t *testing.T) {
 	master, terminal := openPTY(t)
 	defer master.Close()
 	defer terminal.Close()
@@ -129,9 +129,9 @@ func TestA3WaitingOutputIsLimited(t *testing.T) {
 	}
 }
 
-// TestA3OtherGolemsWait checks that output waits for a question of another golem process
+// TestOtherGolemsWait checks that output waits for a question of another golem process
 // at the same terminal.
-func TestA3OtherGolemsWait(t *testing.T) {
+func TestOtherGolemsWait(t *testing.T) {
 	master, terminal := openPTY(t)
 	defer master.Close()
 	defer terminal.Close()
@@ -154,9 +154,9 @@ func TestA3OtherGolemsWait(t *testing.T) {
 	}
 }
 
-// TestA3ResizeDrawsAgain checks that golem draws the question again after the window size
+// TestResizeDrawsAgain checks that golem draws the question again after the window size
 // changed. Input from before does not count.
-func TestA3ResizeDrawsAgain(t *testing.T) {
+func TestResizeDrawsAgain(t *testing.T) {
 	r := newLongRequest(strings.Repeat("+x\n", 10))
 	for _, test := range []struct {
 		columns, rows uint16
@@ -184,10 +184,10 @@ func TestA3ResizeDrawsAgain(t *testing.T) {
 	}
 }
 
-// TestA3SuspendedQuestionFreesTheTerminal checks that Ctrl-Z at a question suspends golem, and that
+// TestSuspendedQuestionFreesTheTerminal checks that Ctrl-Z at a question suspends golem, and that
 // other golem processes can use the terminal meanwhile. Then golem draws the question
 // again.
-func TestA3SuspendedQuestionFreesTheTerminal(t *testing.T) {
+func TestSuspendedQuestionFreesTheTerminal(t *testing.T) {
 	s := startScript(t, terminalScript{Questions: []scriptedQuestion{{Request: newRequest("/a")}}}, setting{env: []string{"NO_COLOR=1"}})
 	s.until(ready)
 	s.types("\x1a")

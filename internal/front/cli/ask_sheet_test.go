@@ -126,9 +126,9 @@ func TestLinesOfCommand(t *testing.T) {
 	}
 }
 
-// TestA10QuestionsWarnOfLookAlikes checks that look-alike paths, hosts, commands, workers
+// TestQuestionsWarnOfLookAlikes checks that look-alike paths, hosts, commands, workers
 // and arguments get a line with the code points. Ordinary names get none.
-func TestA10QuestionsWarnOfLookAlikes(t *testing.T) {
+func TestQuestionsWarnOfLookAlikes(t *testing.T) {
 	write := func(path string) []policy.Effect { return []policy.Effect{{Verb: policy.Write, Target: path}} }
 	for name, test := range map[string]struct {
 		request tool.Request

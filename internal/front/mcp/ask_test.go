@@ -24,9 +24,9 @@ import (
 
 var write = map[string]any{"path": "/b.txt", "content": "new\n"}
 
-// TestA9Replies checks that only an explicit yes in the form approves a call. Declining
+// TestReplies checks that only an explicit yes in the form approves a call. Declining
 // the form means no. A canceled form or one with other content gives no answer.
-func TestA9Replies(t *testing.T) {
+func TestReplies(t *testing.T) {
 	t.Parallel()
 	yes, no, none := tool.Answer{Verdict: tool.Approved, By: "user in the client"}, tool.Answer{By: "user in the client"}, tool.Answer{By: "nobody", Unattended: true}
 	for _, test := range []struct {
@@ -57,9 +57,9 @@ func TestA9Replies(t *testing.T) {
 	}
 }
 
-// TestA9CancelLeavesTheCallPending checks that a canceled form leaves the call to golem
+// TestCancelLeavesTheCallPending checks that a canceled form leaves the call to golem
 // approve, at once and in every version.
-func TestA9CancelLeavesTheCallPending(t *testing.T) {
+func TestCancelLeavesTheCallPending(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions {
 		h := newTestServer(t, nil)
@@ -122,9 +122,9 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// TestA1FormAsksForTheDigest: if the form does not show everything, a plain yes is not an
+// TestFormAsksForTheDigest: if the form does not show everything, a plain yes is not an
 // answer. The user must type the digest.
-func TestA1FormAsksForTheDigest(t *testing.T) {
+func TestFormAsksForTheDigest(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions {
 		for named, done := range map[string]bool{"": false, "01234567": false, "right": true} {
@@ -500,9 +500,9 @@ func TestRequestedVersion(t *testing.T) {
 	}
 }
 
-// TestA11DuplicateKeys checks that golem refuses a duplicate key in an answer and in a
+// TestDuplicateKeys checks that golem refuses a duplicate key in an answer and in a
 // call, in any spelling.
-func TestA11DuplicateKeys(t *testing.T) {
+func TestDuplicateKeys(t *testing.T) {
 	t.Parallel()
 	for _, content := range []string{
 		`{"answer":"no","answer":"yes"}`, `{"answer":"yes","answer":"yes"}`, `{"answer":"no","\u0061nswer":"yes"}`, `{"answer":"no","ans\u0077er":"yes"}`,
@@ -561,9 +561,9 @@ func TestA11DuplicateKeys(t *testing.T) {
 	}
 }
 
-// TestA11DuplicateKeysInAnswer checks that the HTTP server refuses an answer of a client in which
+// TestDuplicateKeysInAnswer checks that the HTTP server refuses an answer of a client in which
 // a key appears twice.
-func TestA11DuplicateKeysInAnswer(t *testing.T) {
+func TestDuplicateKeysInAnswer(t *testing.T) {
 	h := newTestServer(t, nil)
 	address, token := h.serveHTTP(program.HTTPOptions{Address: "127.0.0.1:0"})
 	post, err := http.NewRequest("POST", "http://"+address+endpoint, strings.NewReader(`{"jsonrpc":"2.0","id":7,"result":{"action":"decline"},"result":{"action":"accept"}}`))

@@ -81,9 +81,9 @@ func quote(text string) string {
 	return string(data)
 }
 
-// TestC8BadFieldsOnStreams sends unprintable strings in every field of every method. The
+// TestBadFieldsOnStreams sends unprintable strings in every field of every method. The
 // server answers each of them and the next call.
-func TestC8BadFieldsOnStreams(t *testing.T) {
+func TestBadFieldsOnStreams(t *testing.T) {
 	t.Parallel()
 	h := newTestServer(t, map[string]string{"a.txt": "hello\n"})
 	r := h.newRawClient()
@@ -104,9 +104,9 @@ func TestC8BadFieldsOnStreams(t *testing.T) {
 	}
 }
 
-// TestC8BadFieldsOverHTTP does the same over HTTP, in a session and without one. A
+// TestBadFieldsOverHTTP does the same over HTTP, in a session and without one. A
 // request without an answer would hang.
-func TestC8BadFieldsOverHTTP(t *testing.T) {
+func TestBadFieldsOverHTTP(t *testing.T) {
 	t.Parallel()
 	h := newTestServer(t, map[string]string{"a.txt": "hello\n"})
 	address, token := h.serveHTTP(program.HTTPOptions{Address: "127.0.0.1:0"})
@@ -164,9 +164,9 @@ func TestC8BadFieldsOverHTTP(t *testing.T) {
 	}
 }
 
-// TestC8Guard checks that the library sees neither a panic below the guard nor an error
+// TestGuard checks that the library sees neither a panic below the guard nor an error
 // with data that is not JSON.
-func TestC8Guard(t *testing.T) {
+func TestGuard(t *testing.T) {
 	var errs bytes.Buffer
 	s := &server{options: program.ServeOptions{Errs: &errs}}
 	request := &mcp.ReadResourceRequest{Params: &mcp.ReadResourceParams{URI: "golem://x"}}
@@ -195,8 +195,8 @@ func TestC8Guard(t *testing.T) {
 	}
 }
 
-// TestC8Write checks that an answer without a JSON form does not end a connection.
-func TestC8Write(t *testing.T) {
+// TestWrite checks that an answer without a JSON form does not end a connection.
+func TestWrite(t *testing.T) {
 	var out bytes.Buffer
 	c := newConn(io.NopCloser(strings.NewReader("")), &out, new(slots), nil)
 	defer c.Close()

@@ -136,10 +136,10 @@ func TestOwnProfileRefused(t *testing.T) {
 	}
 }
 
-// TestB1OwnProfileKeepsNoCredential checks that a directory, a symlink or a hard link
+// TestOwnProfileKeepsNoCredential checks that a directory, a symlink or a hard link
 // among the files of a profile does not bring a credential to disk. The program still
 // gets all files.
-func TestB1OwnProfileKeepsNoCredential(t *testing.T) {
+func TestOwnProfileKeepsNoCredential(t *testing.T) {
 	for text, more := range map[string]string{
 		"files: [.config/tool]":            ".config/tool/rules.md",
 		"files: [.config]":                 ".config/tool/rules.md",

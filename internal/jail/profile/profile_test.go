@@ -215,9 +215,9 @@ func TestProfileCopies(t *testing.T) {
 	}
 }
 
-// TestB1LoginsArePrivate checks that every credential that a profile copies is in a
+// TestLoginsArePrivate checks that every credential that a profile copies is in a
 // directory in memory, and that no such directory keeps one.
-func TestB1LoginsArePrivate(t *testing.T) {
+func TestLoginsArePrivate(t *testing.T) {
 	for _, p := range profiles("/nowhere", noVariables) {
 		for _, login := range p.Logins {
 			at := slices.IndexFunc(p.Private, func(d Private) bool { return within(d.Dir, target(login)) })
@@ -414,10 +414,10 @@ func TestProfilesGuide(t *testing.T) {
 	}
 }
 
-// TestC9GeminiRestarts checks that Gemini CLI can restart itself. It takes SANDBOX as a
+// TestGeminiRestarts checks that Gemini CLI can restart itself. It takes SANDBOX as a
 // sign that it is inside its own sandbox, and then exits with 199 where it would restart,
 // as after the trust question. GEMINI_SANDBOX=false prevents it from starting a sandbox.
-func TestC9GeminiRestarts(t *testing.T) {
+func TestGeminiRestarts(t *testing.T) {
 	p, err := User{Home: t.TempDir(), Getenv: noVariables}.ProfileFor("gemini", "")
 	if err != nil {
 		t.Fatal(err)
@@ -430,9 +430,9 @@ func TestC9GeminiRestarts(t *testing.T) {
 	}
 }
 
-// TestB1CredentialsStayInMemory checks that golem writes no credential of any profile to
+// TestCredentialsStayInMemory checks that golem writes no credential of any profile to
 // disk, and passes the files in memory.
-func TestB1CredentialsStayInMemory(t *testing.T) {
+func TestCredentialsStayInMemory(t *testing.T) {
 	t.Parallel()
 	const secret = "CREDENTIAL"
 	for _, known := range profiles("/nowhere", noVariables) {

@@ -122,10 +122,10 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// TestC15FilterStopsWhatReachesFurther checks that the filter drops sequences that define
+// TestFilterStopsWhatReachesFurther checks that the filter drops sequences that define
 // keys, move files, report variables, print, or change how sequences are parsed. Similar
 // harmless sequences pass.
-func TestC15FilterStopsWhatReachesFurther(t *testing.T) {
+func TestFilterStopsWhatReachesFurther(t *testing.T) {
 	const st = "\x1b\\"
 	for _, output := range []string{
 		"\x1bP0;1|17/6c730d\x1b\\", "\x1bP|17/6c\x1b\\", "\x901;1|17/6c\x9c", "\u00900|17/6c\u009c", "\x1bP0\x00;1\x7f|17/6c\x1b\\", // DECUDK

@@ -168,8 +168,8 @@ func TestDiffRows(t *testing.T) {
 	}
 }
 
-// TestC15LookAlikes checks letters that only a table of all styles finds.
-func TestC15LookAlikes(t *testing.T) {
+// TestLookAlikeLetters checks letters that only a table of all styles finds.
+func TestLookAlikeLetters(t *testing.T) {
 	for _, test := range []struct{ text, code, prose string }{
 		{"\u03c1assword", "password", "password"},
 		{"adm\u0131n = true", "admin", ""},
@@ -201,9 +201,9 @@ func TestC15LookAlikes(t *testing.T) {
 	}
 }
 
-// TestA10NameAlikes checks that a deceptive path or host is described by its code points,
+// TestNameAlikes checks that a deceptive path or host is described by its code points,
 // and that names in living scripts pass.
-func TestA10NameAlikes(t *testing.T) {
+func TestNameAlikes(t *testing.T) {
 	for name, want := range map[string][]string{
 		"/out/d\u0430ta":  {"d\u0430ta looks like data, but has U+0430 (Cyrillic)"},
 		"g\u0456thub.com": {"g\u0456thub looks like github, but has U+0456 (Cyrillic)"},
@@ -241,9 +241,9 @@ func TestA10NameAlikes(t *testing.T) {
 	}
 }
 
-// TestA10KnownFlags checks that the three flags made of tag characters pass whole,
+// TestKnownFlags checks that the three flags made of tag characters pass whole,
 // however they are split into writes. Any other tag characters are escaped.
-func TestA10KnownFlags(t *testing.T) {
+func TestKnownFlags(t *testing.T) {
 	england := "\U0001f3f4" + tags("gbeng") + "\U000e007f"
 	for text, want := range map[string]string{
 		england:                         england,

@@ -11,10 +11,10 @@ import (
 	"github.com/golem-forge/golem/internal/records/state"
 )
 
-// TestC14DeletedJournalAndClockSetBack checks that a journal that was deleted while the
+// TestDeletedJournalAndClockSetBack checks that a journal that was deleted while the
 // rest of the state stays is reported as missing, and a journal started after that as
 // another one. A clock that was set back is not trusted.
-func TestC14DeletedJournalAndClockSetBack(t *testing.T) {
+func TestDeletedJournalAndClockSetBack(t *testing.T) {
 	dir := t.TempDir()
 	folder, err := state.Open(dir)
 	if err != nil {

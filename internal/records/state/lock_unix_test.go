@@ -274,10 +274,10 @@ func (r replacingReader) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestC12LockWaitIsOneTotal checks the wait while a stopped process holds every lock of a
+// TestLockWaitIsOneTotal checks the wait while a stopped process holds every lock of a
 // directory. All waits of a call together take as long as the error says, and the error
 // names the holder.
-func TestC12LockWaitIsOneTotal(t *testing.T) {
+func TestLockWaitIsOneTotal(t *testing.T) {
 	t.Parallel()
 	const most = 300 * time.Millisecond
 	dir := filepath.Join(t.TempDir(), "state")

@@ -71,9 +71,9 @@ func appendN(t *testing.T, f *state.Dir, n int) {
 	}
 }
 
-// TestC10Steps is the traced process of the test below. It writes to a marker after each
+// TestSteps is the traced process of the test below. It writes to a marker after each
 // step.
-func TestC10Steps(t *testing.T) {
+func TestSteps(t *testing.T) {
 	dir := os.Getenv(syncedVariable)
 	if dir == "" {
 		return
@@ -87,12 +87,12 @@ func TestC10Steps(t *testing.T) {
 	}
 }
 
-// TestC10StateIsSynced checks that everything that a directory reports as kept is on
+// TestStateIsSynced checks that everything that a directory reports as kept is on
 // disk. Content is synced before its name, the directory after it, and records before
 // Append returns.
-func TestC10StateIsSynced(t *testing.T) {
+func TestStateIsSynced(t *testing.T) {
 	dir := t.TempDir()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestC10Steps$")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestSteps$")
 	cmd.Env = append(os.Environ(), syncedVariable+"="+dir)
 	calls := testutil.Trace(t, cmd)
 	kept, at := filepath.Join(dir, "state"), 0

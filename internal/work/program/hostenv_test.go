@@ -53,10 +53,10 @@ func TestNoProgramOfAWorker(t *testing.T) {
 	}
 }
 
-// TestC14NoProgramFromAReachedDirectory: golem never runs a git in a directory that
+// TestNoProgramFromAReachedDirectory: golem never runs a git in a directory that
 // workers may write to, whatever the mode of the mount and the name of the directory in
 // PATH.
-func TestC14NoProgramFromAReachedDirectory(t *testing.T) {
+func TestNoProgramFromAReachedDirectory(t *testing.T) {
 	for _, test := range []struct{ name, config, dir string }{
 		{"overlay root", "sandbox:\n  root: .\n", "bin"},
 		{"overlay mount", "sandbox:\n  mounts:\n    - {source: w, target: /w, mode: overlay}\n", "w/bin"},

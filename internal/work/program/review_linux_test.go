@@ -75,10 +75,10 @@ func changesByName(r tool.Request) map[string]tool.Change {
 	return names
 }
 
-// TestA1PlainYesNeedsWholeList checks that the request about a command with very many
+// TestPlainYesNeedsWholeList checks that the request about a command with very many
 // changes names each one. Among them are a deleted directory with its content, a script,
 // a mode and a symlink.
-func TestA1PlainYesNeedsWholeList(t *testing.T) {
+func TestPlainYesNeedsWholeList(t *testing.T) {
 	v := &viewer{}
 	gate, _, out := openReviewGate(t, v)
 	must(t, os.MkdirAll(filepath.Join(out, "old/deep"), 0o755))
@@ -118,9 +118,9 @@ func TestA1PlainYesNeedsWholeList(t *testing.T) {
 	}
 }
 
-// TestA2UnseenContentNeedsTheDigest checks that a plain yes does not approve content that
+// TestUnseenContentNeedsTheDigest checks that a plain yes does not approve content that
 // is too large to show, or binary, for any tool, and that the journal records it.
-func TestA2UnseenContentNeedsTheDigest(t *testing.T) {
+func TestUnseenContentNeedsTheDigest(t *testing.T) {
 	for name, command := range map[string]string{
 		"large":     "head -c 5000000 /dev/zero | tr '\\0' x >/out/big",
 		"binary":    "head -c 10 /dev/zero >/out/big",
@@ -167,9 +167,9 @@ func readDecisions(t *testing.T, p *program.Program, name string) (seen []string
 	return seen
 }
 
-// TestA1ManyChangesStayBounded checks that the question about very many changes comes
+// TestManyChangesStayBounded checks that the question about very many changes comes
 // soon, and that a pending request is stored in full.
-func TestA1ManyChangesStayBounded(t *testing.T) {
+func TestManyChangesStayBounded(t *testing.T) {
 	v := &viewer{most: 1000}
 	gate, p, _ := openReviewGate(t, v)
 	const many = 20_000

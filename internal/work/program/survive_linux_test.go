@@ -275,8 +275,8 @@ func (a *asker) Ask(_ context.Context, r tool.Request) approval.Reply {
 	return approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, Rendered: r.Items()}
 }
 
-// TestA1UndoMany checks that a long undo is shown in full.
-func TestA1UndoMany(t *testing.T) {
+// TestUndoMany checks that a long undo is shown in full.
+func TestUndoMany(t *testing.T) {
 	dir, state := recordedText(t)
 	p, err := program.Load(program.Options{Dir: dir, State: state, Now: time.Now})
 	if err != nil {

@@ -189,9 +189,9 @@ func TestFirstPush(t *testing.T) {
 	}
 }
 
-// TestA1PullAsksFirst: golem asks before it sends anything to a repository. It does not know
+// TestPullAsksFirst: golem asks before it sends anything to a repository. It does not know
 // the changes then, so a yes must name the digest.
-func TestA1PullAsksFirst(t *testing.T) {
+func TestPullAsksFirst(t *testing.T) {
 	type answer struct {
 		verdict tool.Verdict
 		named   bool

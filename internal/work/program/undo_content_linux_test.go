@@ -50,9 +50,9 @@ func checkShows(t *testing.T, v *viewer, name, text string) {
 	t.Errorf("%s is not among the changes %+v", name, r.Changes)
 }
 
-// TestA7UndoShowsContent checks that the request for an undo shows all content that it
+// TestUndoShowsContent checks that the request for an undo shows all content that it
 // removes and restores.
-func TestA7UndoShowsContent(t *testing.T) {
+func TestUndoShowsContent(t *testing.T) {
 	v := &viewer{}
 	gate, _, out := openReviewGate(t, v)
 	must(t, os.MkdirAll(filepath.Join(out, "tree/deep"), 0o755))
@@ -82,9 +82,9 @@ func TestA7UndoShowsContent(t *testing.T) {
 	}
 }
 
-// TestA7UndoOfUnshownContent checks that a plain yes does not restore content that could
+// TestUndoOfUnshownContent checks that a plain yes does not restore content that could
 // not be shown.
-func TestA7UndoOfUnshownContent(t *testing.T) {
+func TestUndoOfUnshownContent(t *testing.T) {
 	v := &viewer{}
 	gate, _, out := openReviewGate(t, v)
 	must(t, os.WriteFile(filepath.Join(out, "binary"), []byte("a\x00b"), 0o644))
@@ -105,9 +105,9 @@ func TestA7UndoOfUnshownContent(t *testing.T) {
 	}
 }
 
-// TestA7DiscardShowsContent checks that the request to discard changes of a session shows
+// TestDiscardShowsContent checks that the request to discard changes of a session shows
 // them, and that content that changes after the question is not discarded.
-func TestA7DiscardShowsContent(t *testing.T) {
+func TestDiscardShowsContent(t *testing.T) {
 	for _, copies := range []bool{false, true} {
 		dir, state := recordedText(t)
 		must(t, os.WriteFile(filepath.Join(dir, "golem-forge.config.yaml"), []byte("sandbox:\n  mounts:\n    - {source: src, target: /src, mode: overlay}\n"), 0o644))

@@ -64,9 +64,9 @@ func fillDir(t *testing.T, out string) {
 	must(t, os.Chmod(filepath.Join(out, "tree/deep"), 0o777))
 }
 
-// TestA7UndoRestoresEverything checks that an undo restores a directory exactly, whatever a
+// TestUndoRestoresEverything checks that an undo restores a directory exactly, whatever a
 // file tool did to it.
-func TestA7UndoRestoresEverything(t *testing.T) {
+func TestUndoRestoresEverything(t *testing.T) {
 	v := &viewer{names: true}
 	gate, _, out := openReviewGate(t, v)
 	fillDir(t, out)
@@ -123,9 +123,9 @@ func TestA7UndoRestoresEverything(t *testing.T) {
 	}
 }
 
-// TestA7UndoKeepsHardLinks checks that an undo does not change a hard link to a
+// TestUndoKeepsHardLinks checks that an undo does not change a hard link to a
 // file that was written, moved or deleted.
-func TestA7UndoKeepsHardLinks(t *testing.T) {
+func TestUndoKeepsHardLinks(t *testing.T) {
 	v := &viewer{}
 	gate, _, out := openReviewGate(t, v)
 	outside := filepath.Join(t.TempDir(), "outside")
@@ -152,9 +152,9 @@ func TestA7UndoKeepsHardLinks(t *testing.T) {
 	}
 }
 
-// TestA7UndoKeepsTheOwner checks that files restored by root have their old owner. Those
+// TestUndoKeepsTheOwner checks that files restored by root have their old owner. Those
 // of an ordinary user belong to the user.
-func TestA7UndoKeepsTheOwner(t *testing.T) {
+func TestUndoKeepsTheOwner(t *testing.T) {
 	uid, gid := uint32(1234), uint32(1235)
 	if os.Geteuid() != 0 {
 		uid, gid = uint32(os.Getuid()), uint32(os.Getgid())
@@ -182,9 +182,9 @@ func TestA7UndoKeepsTheOwner(t *testing.T) {
 	}
 }
 
-// TestA7UndoMeanwhile checks that an undo keeps content that changes between question and
+// TestUndoMeanwhile checks that an undo keeps content that changes between question and
 // answer.
-func TestA7UndoMeanwhile(t *testing.T) {
+func TestUndoMeanwhile(t *testing.T) {
 	dir, state := recordedText(t)
 	p, err := loadProgram(dir, state)
 	must(t, err)
@@ -220,9 +220,9 @@ func TestA7UndoMeanwhile(t *testing.T) {
 	}
 }
 
-// TestA7UndoLimits checks that golem does not save content over the limit, and that undo
+// TestUndoLimits checks that golem does not save content over the limit, and that undo
 // reports it. If there are very many calls or much content, golem keeps only the newest.
-func TestA7UndoLimits(t *testing.T) {
+func TestUndoLimits(t *testing.T) {
 	v := &viewer{names: true}
 	gate, _, out := openReviewGate(t, v)
 	must(t, os.WriteFile(filepath.Join(out, "large"), make([]byte, 16<<20+1), 0o644))
@@ -307,8 +307,8 @@ func (c killingGate) Write(r audit.Record, wait audit.Wait) error {
 	return err
 }
 
-// TestA7KilledGolem is the golem that is killed.
-func TestA7KilledGolem(t *testing.T) {
+// TestKilledGolem is the golem that is killed.
+func TestKilledGolem(t *testing.T) {
 	args := strings.Split(os.Getenv(killVariable), "\x1f")
 	if len(args) != 5 {
 		return
@@ -323,10 +323,10 @@ func TestA7KilledGolem(t *testing.T) {
 	t.Fatalf("golem was not killed: %v", r.Err)
 }
 
-// TestA7KilledCallIsUndone kills golem between saving, the intent and the change. A
+// TestKilledCallIsUndone kills golem between saving, the intent and the change. A
 // change that was made is undone, and one that was not made does not hide the one before
 // it.
-func TestA7KilledCallIsUndone(t *testing.T) {
+func TestKilledCallIsUndone(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"before keeping", "after keeping", "after the intent", "after the change"} {
 		for name, args := range map[string]string{
@@ -347,7 +347,7 @@ func TestA7KilledCallIsUndone(t *testing.T) {
 			}
 			must(t, gate.Close())
 			second := describeDir(t, out)
-			cmd := exec.Command("/proc/self/exe", "-test.run=^TestA7KilledGolem$")
+			cmd := exec.Command("/proc/self/exe", "-test.run=^TestKilledGolem$")
 			cmd.Env = append(os.Environ(), killVariable+"="+strings.Join([]string{dir, state, at, name, args}, "\x1f"))
 			if said, err := cmd.CombinedOutput(); cmd.ProcessState.Sys().(interface{ Signaled() bool }) == nil || !cmd.ProcessState.Sys().(interface{ Signaled() bool }).Signaled() {
 				t.Fatalf("%s, %s: not killed: %v\n%s", name, at, err, said)

@@ -11,12 +11,12 @@ import (
 	"github.com/golem-forge/golem/internal/work/project"
 )
 
-// TestB3BindMounts finds a home, state and configuration that a bind mount shows under
+// TestBindMounts finds a home, state and configuration that a bind mount shows under
 // another name. It runs itself again in a process that may mount.
-func TestB3BindMounts(t *testing.T) {
+func TestBindMounts(t *testing.T) {
 	const again = "GOLEM_TEST_MOUNTS"
 	if os.Getenv(again) == "" {
-		cmd := exec.Command(os.Args[0], "-test.run=^TestB3BindMounts$", "-test.v")
+		cmd := exec.Command(os.Args[0], "-test.run=^TestBindMounts$", "-test.v")
 		cmd.Env = append(os.Environ(), again+"=1")
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS,
 			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},

@@ -13,10 +13,10 @@ import (
 	"github.com/golem-forge/golem/internal/work/run"
 )
 
-// TestC16CallsRunInOrder makes independent calls in one answer, the slowest first. Each
+// TestCallsRunInOrder makes independent calls in one answer, the slowest first. Each
 // call begins after the one before it has ended, and events and results have the same
 // order.
-func TestC16CallsRunInOrder(t *testing.T) {
+func TestCallsRunInOrder(t *testing.T) {
 	h := newTestRun(t)
 	const n = 40
 	var mu sync.Mutex

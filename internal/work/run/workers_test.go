@@ -51,9 +51,9 @@ func (tr *tree) worker(chain ...string) *run.Worker {
 	return w
 }
 
-// TestC3WorkersAreLimited runs a tree of workers that never ends by itself. The run stops
+// TestWorkersAreLimited runs a tree of workers that never ends by itself. The run stops
 // at the limit, says which it was, and no worker is built that could not ask its model.
-func TestC3WorkersAreLimited(t *testing.T) {
+func TestWorkersAreLimited(t *testing.T) {
 	for _, test := range []struct {
 		limits policy.Limits
 		built  int64
@@ -85,9 +85,9 @@ func TestC3WorkersAreLimited(t *testing.T) {
 	}
 }
 
-// TestC3ResumeCountsWorkers resumes a run that has used up its workers. It starts no other
+// TestResumeCountsWorkers resumes a run that has used up its workers. It starts no other
 // without a higher limit, and continues the worker it has begun.
-func TestC3ResumeCountsWorkers(t *testing.T) {
+func TestResumeCountsWorkers(t *testing.T) {
 	h, dir := newTestRun(t), t.TempDir()
 	var started []string
 	var answered atomic.Int64
@@ -139,8 +139,8 @@ func TestC3ResumeCountsWorkers(t *testing.T) {
 	}
 }
 
-// TestC3ContinuedWorkerIsNotCountedTwice resumes a run whose one worker was cut off.
-func TestC3ContinuedWorkerIsNotCountedTwice(t *testing.T) {
+// TestContinuedWorkerIsNotCountedTwice resumes a run whose one worker was cut off.
+func TestContinuedWorkerIsNotCountedTwice(t *testing.T) {
 	h, dir := newTestRun(t), t.TempDir()
 	do := func(resume bool, turns int64) run.Outcome {
 		folder, err := state.Open(dir)

@@ -133,9 +133,9 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// TestC11HalfACharacterInArguments: the library replaces half of a surrogate pair. golem
+// TestHalfACharacterInArguments: the library replaces half of a surrogate pair. golem
 // must refuse such arguments.
-func TestC11HalfACharacterInArguments(t *testing.T) {
+func TestHalfACharacterInArguments(t *testing.T) {
 	for args, want := range map[string]bool{`"{\"path\":\"/a\udcff\"}"`: false, `"{\"path\":\"/a\ud800"`: false, `"{\"path\":\"/a\ud83d\ude00\"}"`: true, `"{\"path\":\"/a\\ud800\"}"`: true} {
 		a, err := gather(part(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r","arguments":`+args+`}}]}`, `"stop"`) + "data: [DONE]\n\n")
 		if err != nil || len(a.Parts) != 1 {

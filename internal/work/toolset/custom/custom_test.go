@@ -72,9 +72,9 @@ func call(g tool.Gate, args string) tool.Result {
 	return g.Do(context.Background(), policy.Model, tool.Call{Tool: "count", Args: []byte(args)})
 }
 
-// TestC10CustomRuns checks that a program gets its arguments as one line of JSON after
+// TestCustomRuns checks that a program gets its arguments as one line of JSON after
 // the journal has the intent, and that the tool returns its output.
-func TestC10CustomRuns(t *testing.T) {
+func TestCustomRuns(t *testing.T) {
 	r := &runner{}
 	g, j := gate(t, r, tool.Approved)
 	if got := call(g, `{"n":3}`); !got.OK() || r.runs != 1 {
@@ -88,9 +88,9 @@ func TestC10CustomRuns(t *testing.T) {
 	}
 }
 
-// TestC10CustomRefused checks that nothing runs without approval, or with arguments that
+// TestCustomRefused checks that nothing runs without approval, or with arguments that
 // the schema refuses.
-func TestC10CustomRefused(t *testing.T) {
+func TestCustomRefused(t *testing.T) {
 	for args, verdict := range map[string]tool.Verdict{`{"n":3}`: tool.Declined, `{"n":"x"}`: tool.Approved, `{}`: tool.Approved, `{"n":1,"m":2}`: tool.Approved, `[]`: tool.Approved} {
 		r := &runner{}
 		g, _ := gate(t, r, verdict)
@@ -100,8 +100,8 @@ func TestC10CustomRefused(t *testing.T) {
 	}
 }
 
-// TestC10CustomFails checks the error code for each way in which a program can fail.
-func TestC10CustomFails(t *testing.T) {
+// TestCustomFails checks the error code for each way in which a program can fail.
+func TestCustomFails(t *testing.T) {
 	for _, test := range []struct {
 		result jail.Result
 		code   sandbox.Code

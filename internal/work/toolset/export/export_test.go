@@ -305,9 +305,9 @@ func TestRiskiestFirst(t *testing.T) {
 	}
 }
 
-// TestA2NotShown checks that an export says for each file whether the request carries its
+// TestNotShown checks that an export says for each file whether the request carries its
 // content, and why not.
-func TestA2NotShown(t *testing.T) {
+func TestNotShown(t *testing.T) {
 	files := map[string]string{"binary": "a\x00b", "large": strings.Repeat("x\n", maxText), "z": "last\n", "empty": ""}
 	for i := range 1 + maxShown/(maxText/2) {
 		files[fmt.Sprintf("m%d", i)] = strings.Repeat("x\n", maxText/4)

@@ -8,9 +8,9 @@ import (
 	"github.com/golem-forge/golem/internal/decide/policy"
 )
 
-// TestC14NamesInABlockedDirectory: if the names in a directory are not readable, no tool
+// TestNamesInABlockedDirectory: if the names in a directory are not readable, no tool
 // reveals whether one exists.
-func TestC14NamesInABlockedDirectory(t *testing.T) {
+func TestNamesInABlockedDirectory(t *testing.T) {
 	calls := func(name string) map[string]args {
 		return map[string]args{
 			"copy_file":       {"from": "/a", "to": "/box/" + name},
@@ -50,9 +50,9 @@ func TestC14NamesInABlockedDirectory(t *testing.T) {
 	}
 }
 
-// TestC14WritingBlindly: if a file is writable and not readable, the result of a write
+// TestWritingBlindly: if a file is writable and not readable, the result of a write
 // does not reveal whether it existed.
-func TestC14WritingBlindly(t *testing.T) {
+func TestWritingBlindly(t *testing.T) {
 	var said []string
 	for _, name := range []string{"there", "gone"} {
 		s := newScene(t, map[string]string{"box/there": "x\n"})

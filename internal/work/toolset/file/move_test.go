@@ -243,10 +243,10 @@ func TestDeleteNamesRecursive(t *testing.T) {
 	s.want("proj/d/x", "x")
 }
 
-// TestA2CopyAndMoveShowWhatTheyCarry: an approval request for a copy or a move holds the
+// TestCopyAndMoveShowWhatTheyCarry: an approval request for a copy or a move holds the
 // version of a file that stays in its mount. If the file moves to another mount or gets a
 // name that programs run, the request holds its content, or says that it does not.
-func TestA2CopyAndMoveShowWhatTheyCarry(t *testing.T) {
+func TestCopyAndMoveShowWhatTheyCarry(t *testing.T) {
 	t.Parallel()
 	type files = map[string]string
 	all := files{"in/note": "steal\n", "in/other": "x\n", "in/large": strings.Repeat("x\n", maxHashed), "in/program": "\x7fELF\x00", "in/empty": "",
@@ -347,9 +347,9 @@ func TestCopyAndMoveShowWhatNobodySaw(t *testing.T) {
 	}
 }
 
-// TestA2CopyAndMoveShowTheMode checks that the text of the request names unusual
+// TestCopyAndMoveShowTheMode checks that the text of the request names unusual
 // permission bits of a new file.
-func TestA2CopyAndMoveShowTheMode(t *testing.T) {
+func TestCopyAndMoveShowTheMode(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()
 	s := newScene(t, map[string]string{"run": "x\n", "note": "x\n", "run2": "x\n"}, sandbox.Mount{Target: "/out", Source: sandbox.Host(out), Access: sandbox.ReadWrite})

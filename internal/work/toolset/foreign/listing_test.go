@@ -104,9 +104,9 @@ func TestDiffersWithin(t *testing.T) {
 	}
 }
 
-// TestC14AllFieldsArePinned checks that every field of a foreign tool is part of its pin.
+// TestAllFieldsArePinned checks that every field of a foreign tool is part of its pin.
 // A change of any field shows in the differences and in the hash.
-func TestC14AllFieldsArePinned(t *testing.T) {
+func TestAllFieldsArePinned(t *testing.T) {
 	yes := true
 	base := func() *sdk.Tool {
 		return &sdk.Tool{Name: "a", Description: "A.", InputSchema: map[string]any{"type": "object"}, Title: "Alpha",

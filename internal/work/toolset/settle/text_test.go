@@ -26,9 +26,9 @@ func numberLines(n int, replaced ...int) string {
 	return b.String()
 }
 
-// TestC10Hunks checks that exactly the chosen hunks are applied, for every choice of
+// TestHunks checks that exactly the chosen hunks are applied, for every choice of
 // them.
-func TestC10Hunks(t *testing.T) {
+func TestHunks(t *testing.T) {
 	places := []int{2, 20, 40}
 	old, new := numberLines(50), numberLines(50, places...)
 	for choice := range 8 {
@@ -53,9 +53,9 @@ func TestC10Hunks(t *testing.T) {
 	}
 }
 
-// TestC10Numbered checks that heads of hunks are numbered, and lines of content that look
+// TestNumbered checks that heads of hunks are numbered, and lines of content that look
 // like one are not. It also checks which contents have hunks.
-func TestC10Numbered(t *testing.T) {
+func TestNumbered(t *testing.T) {
 	diff := "--- a\n+++ b\n@@ -1 +1 @@\n-a\n+@@ -9 +9 @@\n@@ -5 +5 @@\n x\n"
 	if got, want := patch.Number(diff), "--- a\n+++ b\n@@ -1 +1 @@ hunk 1\n-a\n+@@ -9 +9 @@\n@@ -5 +5 @@ hunk 2\n x\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
@@ -74,9 +74,9 @@ func TestC10Numbered(t *testing.T) {
 	}
 }
 
-// TestC10ToolsAreTheUsers checks that no model can call the tools, and that each of them
+// TestToolsAreTheUsers checks that no model can call the tools, and that each of them
 // always asks.
-func TestC10ToolsAreTheUsers(t *testing.T) {
+func TestToolsAreTheUsers(t *testing.T) {
 	seen := 0
 	for _, tl := range Tools(nil, nil, nil) {
 		seen++
@@ -93,9 +93,9 @@ func TestC10ToolsAreTheUsers(t *testing.T) {
 	}
 }
 
-// TestC10Within checks that names below a directory are not confused with names that only
+// TestWithin checks that names below a directory are not confused with names that only
 // begin like it.
-func TestC10Within(t *testing.T) {
+func TestWithin(t *testing.T) {
 	for _, test := range []struct {
 		above, name string
 		want        bool

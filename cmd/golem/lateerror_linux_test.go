@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// TestC12LateErrorSaysWhatWasDone breaks a file of the state directory while a call runs.
+// TestLateErrorSaysWhatWasDone breaks a file of the state directory while a call runs.
 // The caller learns that the call was done. The user at the terminal reads it in the
 // error. The model of a run and the client of golem mcp read it in the result of the
 // call.
-func TestC12LateErrorSaysWhatWasDone(t *testing.T) {
+func TestLateErrorSaysWhatWasDone(t *testing.T) {
 	const wait = "echo new > new.txt; sleep 31.%d; true"
 	fronts := []struct {
 		name string

@@ -53,9 +53,9 @@ time.sleep(2)
 	filesAndHeap = `head -c 120M /dev/zero > /tmp/x; head -c 60M /dev/zero > /dev/shm/x; ` + "python3 -c '\nimport time\nx = b\"x\" * (150 << 20)\ntime.sleep(5)\n'; rm -f /tmp/x /dev/shm/x"
 )
 
-// TestC4SharedMemoryIsCounted checks the memory limit for memory that belongs to no
+// TestSharedMemoryIsCounted checks the memory limit for memory that belongs to no
 // process or to several, if golem itself watches the limit.
-func TestC4SharedMemoryIsCounted(t *testing.T) {
+func TestSharedMemoryIsCounted(t *testing.T) {
 	inModes(t, uncounted(), func(t *testing.T, m mode) {
 		p := newTestSession(t, m, jail.Limits{Memory: 256 << 20, Temp: 128 << 20, Time: time.Minute})
 		r := p.sh(python + `
@@ -86,8 +86,8 @@ except OSError as e: print(e.errno)
 	})
 }
 
-// TestC4SharedMemoryIsCountedOnce checks that programs below the limit are not ended.
-func TestC4SharedMemoryIsCountedOnce(t *testing.T) {
+// TestSharedMemoryIsCountedOnce checks that programs below the limit are not ended.
+func TestSharedMemoryIsCountedOnce(t *testing.T) {
 	inModes(t, uncounted(), func(t *testing.T, m mode) {
 		p := newTestSession(t, m, jail.Limits{Memory: 256 << 20, Temp: 128 << 20, Time: time.Minute})
 		lines := map[string]string{

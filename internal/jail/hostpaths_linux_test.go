@@ -132,9 +132,9 @@ func readSome(name string) []byte {
 	}
 }
 
-// TestB4NoHostPathIsReadable searches everything that a command can read for the names of
+// TestNoHostPathIsReadable searches everything that a command can read for the names of
 // the host's directories: those of the project, of the state and of golem itself.
-func TestB4NoHostPathIsReadable(t *testing.T) {
+func TestNoHostPathIsReadable(t *testing.T) {
 	inModes(t, namespaceModes, func(t *testing.T, m mode) {
 		top := t.TempDir()
 		project, state, bin := top+"/hostproject", top+"/hoststate", top+"/hostbin"

@@ -13,10 +13,10 @@ import (
 	"time"
 )
 
-// TestB1KilledAgent kills golem, or golem with all processes that it started, while an
+// TestKilledAgent kills golem, or golem with all processes that it started, while an
 // agent holds credentials. The credentials are never on disk, and they do not stay in
 // memory.
-func TestB1KilledAgent(t *testing.T) {
+func TestKilledAgent(t *testing.T) {
 	t.Parallel()
 	for _, level := range []string{"namespaces", "landlock"} {
 		for _, whole := range []bool{false, true} {

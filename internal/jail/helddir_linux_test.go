@@ -52,10 +52,10 @@ func swaps(root bool) map[string]func(t *testing.T, top string) (old string) {
 	return list
 }
 
-// TestB5CommandsUseTheHeldFolder replaces the directory of a sandbox with another one.
+// TestCommandsUseTheHeldFolder replaces the directory of a sandbox with another one.
 // Commands must work in the directory that file tools hold open, wherever it is now, or
 // fail.
-func TestB5CommandsUseTheHeldFolder(t *testing.T) {
+func TestCommandsUseTheHeldFolder(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		for name, swap := range swaps(!m.user) {
 			for _, access := range []sandbox.Access{sandbox.ReadOnly, sandbox.ReadWrite} {
@@ -155,9 +155,9 @@ func tryHeld(t *testing.T, m mode, swap func(*testing.T, string) string, access 
 	}
 }
 
-// TestB5SwapDuringCommand replaces the directory while a command writes to it. The
+// TestSwapDuringCommand replaces the directory while a command writes to it. The
 // command must write to no other directory than its own.
-func TestB5SwapDuringCommand(t *testing.T) {
+func TestSwapDuringCommand(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		for name, swap := range swaps(!m.user) {
 			for _, layered := range []bool{false, true} {
