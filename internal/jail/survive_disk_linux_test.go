@@ -172,13 +172,13 @@ func TestSurvivesKillsElsewhere(t *testing.T) {
 	for i := range kills {
 		g.on(work.dir, layers.dir)
 		l := g.lander("land")
-		holder := pidOf("jail-hold")
+		holder, cell := pidOf("jail-hold"), pidOf("jail-cell")
 		l.begin()
 		time.Sleep(rand.N(took))
 		kill(holder)
 		l.Process.Kill()
 		l.end()
-		waitUntilGone(holder)
+		waitUntilGone(holder, cell)
 		g.recover()
 		if g.checkState(fmt.Sprint("round ", i)) {
 			landed++

@@ -317,15 +317,17 @@ func kill(pid int) {
 	}
 }
 
-// waitUntilGone waits until killed processes have ended. Until then they hold their locks.
+// waitUntilGone waits until killed processes have ended. Until then they hold their locks. A process
+// whose first thread has ended is a zombie, but holds them until its last thread has ended.
 func waitUntilGone(pids ...int) {
 	for _, pid := range pids {
-		for range 2000 {
-			status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-			if err != nil || strings.Contains(string(status), "\nState:\tZ") {
+		for end := time.Now().Add(hang); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			dir := fmt.Sprintf("/proc/%d/", pid)
+			status, err := os.ReadFile(dir + "status")
+			threads, _ := os.ReadDir(dir + "task")
+			if err != nil || len(threads) <= 1 && strings.Contains(string(status), "\nState:\tZ") {
 				break
 			}
-			time.Sleep(5 * time.Millisecond)
 		}
 	}
 }
@@ -409,11 +411,13 @@ func (g *ground) killOnce(i int, seen map[string]int) {
 		again := g.lander("recover")
 		again.begin()
 		time.Sleep(rand.N(g.took))
-		kill(pidOf("jail-hold"))
+		holder := pidOf("jail-hold")
+		kill(holder)
 		if rand.N(2) == 0 {
 			again.Process.Kill()
 		}
 		again.end()
+		waitUntilGone(holder)
 	}
 	g.recover()
 	landed := g.checkState(when)
@@ -444,6 +448,7 @@ func (g *ground) undoAndKill(when string, seen map[string]int) {
 		l.Process.Kill()
 	}
 	said := l.end()
+	waitUntilGone(holder)
 	g.recover()
 	landed := g.checkState(fmt.Sprintf("%s, undoing with %s killed: %s", when, victim, said))
 	seen[fmt.Sprint("undo ", victim, " ", landed)]++
