@@ -143,6 +143,22 @@ func packZip(t *testing.T, files [][2]string) []byte {
 	return b.Bytes()
 }
 
+// recipe returns the lines of the first sh block below a heading of docs/agents.md.
+func recipe(t *testing.T, heading string) []string {
+	t.Helper()
+	page, err := os.ReadFile("../../docs/agents.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, ok := strings.Cut(string(page), "\n### "+heading+"\n")
+	section, _, _ = strings.Cut(section, "\n### ")
+	_, block, has := strings.Cut(section, "\n```sh\n")
+	if block, _, _ = strings.Cut(block, "\n```"); !ok || !has || !strings.HasPrefix(block, "golem exec ") || !strings.Contains(block, "\n") {
+		t.Fatalf("docs/agents.md: below %q is no recipe of two lines: %q", heading, block)
+	}
+	return strings.Split(block, "\n")
+}
+
 // TestNpmRecipe installs a package with npm as the guide says, with the registry of the
 // user's settings. The only write that passes is npm's question about known problems.
 func TestNpmRecipe(t *testing.T) {
@@ -156,11 +172,12 @@ func TestNpmRecipe(t *testing.T) {
 	const file, audit = "https://npm.example.com/hello/-/hello-1.0.0.tgz", "POST https://npm.example.com/-/npm/v1/security/"
 	s := &packageServer{files: map[string]string{file: string(archive)}}
 	env, dir := s.start(t)
-	writeAll(t, dir, map[string]string{"package.json": `{"name": "mine", "version": "1.0.0", "dependencies": {"hello": "1.0.0"}}`,
+	writeAll(t, dir, map[string]string{"package.json": `{"name": "mine", "version": "1.0.0", "dependencies": {"hello": "1.0.0"}, "scripts": {"test": "node -p \"require('hello')\""}}`,
 		"package-lock.json": fmt.Sprintf(`{"name": "mine", "version": "1.0.0", "lockfileVersion": 3, "packages": {"": {"name": "mine", "version": "1.0.0", "dependencies": {"hello": "1.0.0"}},
 	"node_modules/hello": {"version": "1.0.0", "resolved": %q, "integrity": %q}}}`, file, integrity)})
 	writeAll(t, filepath.Join(filepath.Dir(dir), "home"), map[string]string{".npmrc": "registry=https://npm.example.com/\n"})
-	if out, err := s.run(t, dir, env, "golem", "exec", "--net", "+npm", "--", "npm", "ci"); err != nil {
+	lines := recipe(t, "Node")
+	if out, err := s.run(t, dir, env, "bash", "-c", lines[0]); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	audits := len(s.requests)
@@ -169,7 +186,7 @@ func TestNpmRecipe(t *testing.T) {
 		t.Error("npm has not asked about known problems")
 	}
 	s.check(t, "npm.example.com")
-	if out, err := s.run(t, dir, env, "golem", "exec", "--session", "last", "--", "node", "-p", "require('hello')"); err != nil || !strings.Contains(out, "hello from the registry") {
+	if out, err := s.run(t, dir, env, "bash", "-c", lines[1]); err != nil || !strings.Contains(out, "hello from the registry") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if out, err := s.run(t, dir, env, "golem", "exec", "--net", "+npm", "--", "npm", "publish"); err == nil || len(s.requests) > 0 && !strings.HasPrefix(s.requests[0], "GET ") {
@@ -177,20 +194,36 @@ func TestNpmRecipe(t *testing.T) {
 	}
 }
 
+// goSum returns the hash of files in go.sum.
+func goSum(files [][2]string) string {
+	var list strings.Builder
+	for _, f := range files {
+		fmt.Fprintf(&list, "%x  %s\n", sha256.Sum256([]byte(f[1])), f[0])
+	}
+	sum := sha256.Sum256([]byte(list.String()))
+	return "h1:" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
 // TestGoRecipe builds a program with a module as the guide says, with the user's proxy.
 func TestGoRecipe(t *testing.T) {
 	t.Parallel()
 	const at, base = "example.com/hello@v1.0.0/", "https://go.example.com/example.com/hello/@v/v1.0.0"
 	const mod = "module example.com/hello\n\ngo 1.20\n"
-	s := &packageServer{files: map[string]string{base + ".info": `{"Version": "v1.0.0"}`, base + ".mod": mod,
-		base + ".zip": string(packZip(t, [][2]string{{at + "go.mod", mod}, {at + "hello.go", "package hello\n\nconst Text = \"hello from the proxy\"\n"}}))}}
+	files := [][2]string{{at + "go.mod", mod}, {at + "hello.go", "package hello\n\nconst Text = \"hello from the proxy\"\n"}}
+	s := &packageServer{files: map[string]string{base + ".info": `{"Version": "v1.0.0"}`, base + ".mod": mod, base + ".zip": string(packZip(t, files))}}
 	env, dir := s.start(t)
-	env = append(env, "GOPROXY=https://go.example.com", "GOSUMDB=off", "GOTOOLCHAIN=local")
-	writeAll(t, dir, map[string]string{"go.mod": "module example.com/mine\n\ngo 1.20\n\nrequire example.com/hello v1.0.0\n", "main.go": "package main\n\nimport \"example.com/hello\"\n\nfunc main() { println(hello.Text) }\n"})
-	if out, err := s.run(t, dir, env, "golem", "exec", "--net", "+go", "--", "go", "build", "-mod=mod", "./..."); err != nil {
+	writeAll(t, filepath.Join(filepath.Dir(dir), "home"), map[string]string{".config/go/env": "GOPROXY=https://go.example.com\nGOSUMDB=off\nGOTOOLCHAIN=local\n"})
+	writeAll(t, dir, map[string]string{"go.sum": "example.com/hello v1.0.0 " + goSum(files) + "\nexample.com/hello v1.0.0/go.mod " + goSum([][2]string{{"go.mod", mod}}) + "\n",
+		"main_test.go": "package main\n\nimport (\n\t\"testing\"\n\n\t\"example.com/hello\"\n)\n\nfunc TestText(t *testing.T) {\n\tif hello.Text == \"\" {\n\t\tt.Error(\"empty\")\n\t}\n}\n",
+		"go.mod":       "module example.com/mine\n\ngo 1.20\n\nrequire example.com/hello v1.0.0\n", "main.go": "package main\n\nimport \"example.com/hello\"\n\nfunc main() { println(hello.Text) }\n"})
+	lines := recipe(t, "Go")
+	if out, err := s.run(t, dir, env, "bash", "-c", lines[0]); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	s.check(t, "go.example.com")
+	if out, err := s.run(t, dir, env, "bash", "-c", lines[1]+" -v"); err != nil || !strings.Contains(out, "--- PASS: TestText") {
+		t.Errorf("%v\n%s", err, out)
+	}
 	if out, err := s.run(t, dir, env, "golem", "exec", "--session", "last", "--", "./mine"); err != nil || !strings.Contains(out, "hello from the proxy") {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -210,13 +243,15 @@ func TestPipRecipe(t *testing.T) {
 	s := &packageServer{files: map[string]string{file: string(wheel),
 		"https://pip.example.com/simple/hello/": fmt.Sprintf(`<a href="%s#sha256=%x">hello-1.0-py3-none-any.whl</a>`, file, sha256.Sum256(wheel))}}
 	env, dir := s.start(t)
-	writeAll(t, dir, map[string]string{"requirements.txt": "hello==1.0\n"})
+	writeAll(t, dir, map[string]string{"requirements.txt": "hello==1.0\n", "main.py": "import hello\nprint(hello.text)\n"})
 	writeAll(t, filepath.Join(filepath.Dir(dir), "home"), map[string]string{".config/pip/pip.conf": "[global]\nindex-url = https://pip.example.com/simple\n"})
-	if out, err := s.run(t, dir, env, "golem", "exec", "--net", "+pypi,files.example.org", "--", "pip", "install", "--target", "packages", "-r", "requirements.txt"); err != nil {
+	// The index of this test has its files at another host, which the recipe does not name.
+	lines := recipe(t, "Python")
+	if out, err := s.run(t, dir, env, "bash", "-c", strings.Replace(lines[0], "+pypi", "+pypi,files.example.org", 1)); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	s.check(t, "pip.example.com", "files.example.org")
-	if out, err := s.run(t, dir, env, "golem", "exec", "--session", "last", "--env", "PYTHONPATH=packages", "--", "python3", "-c", "import hello; print(hello.text)"); err != nil || !strings.Contains(out, "hello from the index") {
+	if out, err := s.run(t, dir, env, "bash", "-c", lines[1]); err != nil || !strings.Contains(out, "hello from the index") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	// The hosts of a preset take no uploads.
@@ -257,6 +292,23 @@ func TestCargoRecipe(t *testing.T) {
 			t.Errorf("%v\n%s", err, out)
 		}
 		s.check(t, "index.example.com", "crates.example.com")
+	})
+	t.Run("recipe", func(t *testing.T) {
+		env, dir := s.start(t)
+		writeAll(t, dir, project)
+		writeAll(t, dir, map[string]string{"src/lib.rs": project["src/lib.rs"] + "#[test]\nfn greets() { assert_eq!(text(), \"hello\"); }\n",
+			".cargo/config.toml": project[".cargo/config.toml"] + "[http]\ncainfo = \"authority.pem\"\n"})
+		if err := os.Link(filepath.Join(dir, "../authority.pem"), filepath.Join(dir, "authority.pem")); err != nil {
+			t.Fatal(err)
+		}
+		lines := recipe(t, "Rust")
+		if out, err := s.run(t, dir, append(env, path), "bash", "-c", lines[0]); err != nil || !strings.Contains(out, "Compiling greet v1.0.0") {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		s.check(t, "index.example.com", "crates.example.com")
+		if out, err := s.run(t, dir, append(env, path), "bash", "-c", lines[1]); err != nil || !strings.Contains(out, "test greets ... ok") {
+			t.Errorf("%v\n%s", err, out)
+		}
 	})
 	t.Run("reads", func(t *testing.T) {
 		env, dir := s.start(t)

@@ -380,6 +380,32 @@ func TestGoModules(t *testing.T) {
 	}
 }
 
+// TestGoSettings checks that the settings of go env -w count in the jail, after variables and
+// before the defaults of the Go that PATH finds.
+func TestGoSettings(t *testing.T) {
+	home := t.TempDir()
+	bin := filepath.Join(home, "bin")
+	for _, err := range []error{os.MkdirAll(filepath.Join(home, "sdk", "bin"), 0o755), os.Mkdir(bin, 0o755),
+		os.WriteFile(filepath.Join(home, "sdk", "bin", "go"), nil, 0o755), os.Symlink("../sdk/bin/go", filepath.Join(bin, "go")),
+		os.WriteFile(filepath.Join(home, "sdk", "go.env"), []byte("# defaults\nGOPROXY=https://default.example,direct\n"), 0o644), os.MkdirAll(filepath.Join(home, ".config", "go"), 0o755),
+		os.WriteFile(filepath.Join(home, ".config", "go", "env"), []byte("GOPROXY=https://written.example\nGOSUMDB=off\nGOPRIVATE=user:secret@host.example\nGOBIN=/elsewhere\n"), 0o644)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for proxy, env := range map[string]map[string]string{"https://written.example": {}, "https://mine.example": {"GOPROXY": "https://mine.example"},
+		"https://default.example,direct": {"GOENV": "off", "PATH": "/nowhere" + string(filepath.ListSeparator) + bin}, "direct": {"GOENV": "off"}, "off": {"GOPROXY": "https://user:secret@mine.example"}} {
+		p, err := User{Home: home, Getenv: func(name string) string { return env[name] }}.ProfileFor("go", "")
+		want := []string{"GOPROXY=file:///cache/go-mod," + proxy, "GOSUMDB=off", "GOFLAGS=-modcacherw"}
+		if env["GOENV"] == "off" {
+			want = slices.Delete(want, 1, 2)
+		}
+		if err != nil || !slices.Equal(p.Set, want) {
+			t.Errorf("%v: got %q, %v; want %q", env, p.Set, err, want)
+		}
+	}
+}
+
 // TestRoomy checks that a program gets higher limits than a command, unless they are set.
 func TestRoomy(t *testing.T) {
 	if got := Roomy(jail.Limits{}); got.Memory <= 2<<30 || got.Processes <= 512 || got.Files <= 1024 || got.FileSize <= 1<<30 || got.Time != 0 || got.CPU != 0 {

@@ -3,8 +3,10 @@ package profile
 import (
 	"cmp"
 	"embed"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/work/strictyaml"
@@ -53,11 +55,43 @@ func (u User) builtIn(name string) (Profile, bool) {
 		modules := cmp.Or(u.Getenv("GOMODCACHE"), filepath.Join(cmp.Or(firstOf(u.Getenv("GOPATH")), filepath.Join(u.Home, "go")), "pkg", "mod"))
 		downloads := jail.Mount{Source: sandbox.Host(filepath.Join(modules, "cache", "download")), Target: "/cache/go-mod"}
 		p.Mounts = []jail.Mount{downloads}
-		p.Set = slices.Concat([]string{"GOPROXY=file://" + downloads.Target + "," + cmp.Or(u.Getenv("GOPROXY"), "direct")}, p.Set)
+		setting := u.goSetting()
+		proxy := cmp.Or(setting("GOPROXY"), "direct")
+		if strings.Contains(proxy, "@") {
+			proxy = "off" // it holds a password; another proxy would learn private names
+		}
+		p.Set = slices.Concat([]string{"GOPROXY=file://" + downloads.Target + "," + proxy},
+			withoutPasswords(setting, "GOPRIVATE", "GONOPROXY", "GONOSUMDB", "GOSUMDB"), p.Set)
 	case "python":
 		p.Set = slices.Concat(withoutPasswords(u.Getenv, "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"), p.Set)
 	}
 	return p, ok
+}
+
+// goSetting returns a function for the user's settings of Go: variables, or else what
+// go env -w wrote, or else the defaults that came with the user's Go.
+func (u User) goSetting() func(name string) string {
+	written := readGoEnv(cmp.Or(u.Getenv("GOENV"), filepath.Join(cmp.Or(u.Getenv("XDG_CONFIG_HOME"), filepath.Join(u.Home, ".config")), "go", "env")))
+	var defaults map[string]string
+	for _, dir := range filepath.SplitList(u.Getenv("PATH")) {
+		if program, err := filepath.EvalSymlinks(filepath.Join(dir, "go")); err == nil {
+			defaults = readGoEnv(filepath.Join(filepath.Dir(program), "..", "go.env"))
+			break
+		}
+	}
+	return func(name string) string { return cmp.Or(u.Getenv(name), written[name], defaults[name]) }
+}
+
+// readGoEnv returns the settings in a file of Go. A file that cannot be read has none, as for Go.
+func readGoEnv(file string) map[string]string {
+	settings := map[string]string{}
+	data, _ := os.ReadFile(file)
+	for line := range strings.Lines(string(data)) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			settings[name] = value
+		}
+	}
+	return settings
 }
 
 // parse returns the profile that a file describes. builtIn finds the profile that it extends.
