@@ -1,25 +1,9 @@
 package gate
 
-import (
-	"github.com/golem-forge/golem/internal/decide/tool"
-	"github.com/golem-forge/golem/internal/files/filecontent"
-	"github.com/golem-forge/golem/sandbox"
-)
+import "github.com/golem-forge/golem/internal/decide/tool"
 
-// A Change is a change of one file, with the text that a person sees of it. [NewChange] and
-// the tools make changes.
+// A Change is a change of one file, with the text that a person sees of it.
 type Change struct{ inner tool.Change }
-
-// NewChange describes how the content of a file changes. Version is that of the old content,
-// the zero Version if there was no file. New is nil if the file is deleted.
-func NewChange(name string, version sandbox.Version, old, new []byte) Change {
-	c := tool.DescribeChange(name, version, old, new)
-	c.Empties = !filecontent.IsBlank(old) && filecontent.IsBlank(new)
-	if new == nil {
-		c.Op, c.Becomes = tool.Delete, ""
-	}
-	return Change{c}
-}
 
 // Op returns create, update, delete, move or copy. For a file that the call only reads it is
 // read.

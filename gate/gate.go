@@ -104,6 +104,9 @@ func (g Gate) Offer(origin Origin) []Tool {
 
 // do makes a call whose approver is given.
 func (g Gate) do(ctx context.Context, origin Origin, call Call, by *asking) Result {
+	if ctx == nil {
+		ctx = context.Background()
+	}
 	inner, err := g.inner(by)
 	if err != nil {
 		return failure(call.Tool, err)

@@ -654,8 +654,8 @@ func TestArgumentsBesideDiff(t *testing.T) {
 	g.Tools = []gate.Tool{gate.New(gate.Tool{Name: "post"}, func(_ context.Context, a args) (gate.Plan, error) {
 		return gate.Plan{
 			Effects: []gate.Effect{{Verb: gate.Write, Target: "/out/log"}, {Verb: gate.Connect, Target: "example.com"}},
-			Changes: func(context.Context, *sandbox.Sandbox) ([]gate.Change, error) {
-				return []gate.Change{gate.NewChange("/out/log", sandbox.Version{}, nil, []byte("sent\n"))}, nil
+			Changes: func(context.Context, *sandbox.Sandbox) (map[string][]byte, error) {
+				return map[string][]byte{"/out/log": []byte("sent\n")}, nil
 			},
 			Run: func(context.Context, *sandbox.Sandbox) (gate.Result, error) { return gate.Result{}, nil },
 		}, nil

@@ -88,20 +88,20 @@ func OpenJournal(dir string, now func() time.Time) (*FileJournal, error) {
 	}
 	folder, err := state.Open(dir)
 	if err != nil {
-		return nil, err
+		return nil, failure("open", err).Err
 	}
 	j := &FileJournal{dir: folder}
 	if j.path, err = filepath.Abs(dir); err == nil {
 		j.path, err = filepath.EvalSymlinks(j.path)
 	}
 	if err != nil {
-		return nil, errors.Join(err, folder.Close())
+		return nil, failure("open", errors.Join(err, folder.Close())).Err
 	}
 	if j.used, err = folder.Once("resumed"); err == nil {
 		j.journal, err = audit.Open(folder, audit.Options{Now: now})
 	}
 	if err != nil {
-		return nil, errors.Join(err, folder.Close())
+		return nil, failure("open", errors.Join(err, folder.Close())).Err
 	}
 	return j, nil
 }
@@ -119,7 +119,7 @@ func (j *FileJournal) Begin(r Record) error {
 
 // use uses up the request of a record.
 func (j *FileJournal) use(r Record) error {
-	if j.journal == nil {
+	if j == nil || j.journal == nil {
 		return errClosed
 	}
 	if r.Request == "" {
@@ -133,7 +133,7 @@ func (j *FileJournal) use(r Record) error {
 }
 
 // errClosed is the error of a journal that OpenJournal has not made.
-var errClosed = errors.New("the journal is not open; use gate.OpenJournal")
+var errClosed = &sandbox.Error{Op: "journal", Code: sandbox.ErrInvalid, Hint: "it is not open; use gate.OpenJournal"}
 
 // End implements [Journal].
 func (j *FileJournal) End(r Record) error {
@@ -142,7 +142,7 @@ func (j *FileJournal) End(r Record) error {
 			return err
 		}
 	}
-	if j.journal == nil {
+	if j == nil || j.journal == nil {
 		return errClosed
 	}
 	kind := audit.Outcome
@@ -160,19 +160,25 @@ func (j *FileJournal) write(kind audit.Kind, r Record, wait audit.Wait) error {
 // Verify returns how many records the journal has, and an error that names the first place
 // where a record was changed, removed, moved or inserted.
 func (j *FileJournal) Verify(ctx context.Context) (records int, err error) {
-	if j.journal == nil {
+	if j == nil || j.journal == nil {
 		return 0, errClosed
+	}
+	if ctx == nil {
+		ctx = context.Background()
 	}
 	report, err := audit.Verify(ctx, j.dir, nil)
 	if err == nil && report.Bad != nil {
-		err = fmt.Errorf("the journal was changed: %v", report.Bad)
+		err = &sandbox.Error{Op: "verify", Code: sandbox.ErrConflict, Hint: fmt.Sprintf("the journal was changed: %v", report.Bad)}
+	}
+	if err != nil {
+		err = failure("verify", err).Err
 	}
 	return int(report.Records), err
 }
 
 // Close writes what is not on the disk yet, and closes the journal.
 func (j *FileJournal) Close() error {
-	if j.journal == nil {
+	if j == nil || j.journal == nil {
 		return errClosed
 	}
 	return errors.Join(j.journal.Close(), j.dir.Close())

@@ -28,8 +28,13 @@ type Approver interface {
 // An ApproverFunc is a function as an Approver.
 type ApproverFunc func(ctx context.Context, r Request) Decision
 
-// Approve implements Approver.
-func (f ApproverFunc) Approve(ctx context.Context, r Request) Decision { return f(ctx, r) }
+// Approve implements Approver. A nil function declines.
+func (f ApproverFunc) Approve(ctx context.Context, r Request) Decision {
+	if f == nil {
+		return r.Decline("nobody", "there is nobody to ask")
+	}
+	return f(ctx, r)
+}
 
 // A Request is a call that needs approval, with its exact changes.
 type Request struct {

@@ -30,8 +30,9 @@ type View struct {
 }
 
 // Render returns a view of the request, with lines of at most width columns and pages of at
-// most height lines, but no fewer than 40 columns and 5 lines. It has no control characters. Of a huge request it has only the first
-// 100,000 lines, which is not enough to approve it: see [Request.Unseen].
+// most height lines, but no fewer than 40 columns and 5 lines. It has no control characters. Of a
+// huge request it has only the first 100,000 lines, which is not enough to approve it: see
+// [Request.Unseen].
 func (r Request) Render(width, height int) *View {
 	width, height = min(max(width, minWidth), maxWidth), min(max(height, minHeight), maxHeight)
 	v := &View{request: r, rows: display.NewSheet(r.inner, math.MaxInt).All(), height: height, shown: map[int]bool{}}
@@ -49,7 +50,12 @@ func (r Request) Render(width, height int) *View {
 }
 
 // Pages returns how many pages there are.
-func (v *View) Pages() int { return (len(v.lines) + v.height - 1) / max(v.height, 1) }
+func (v *View) Pages() int {
+	if v == nil || v.height == 0 { // Render has not made it
+		return 0
+	}
+	return (len(v.lines) + v.height - 1) / v.height
+}
 
 // Page returns a page to show, "" if there is none with that index. The first is page 0.
 func (v *View) Page(i int) string {
@@ -63,6 +69,9 @@ func (v *View) Page(i int) string {
 // WriteTo writes all pages to a writer, such as a terminal or a response. Pages that could not
 // be written do not count as shown.
 func (v *View) WriteTo(w io.Writer) (written int64, err error) {
+	if w == nil {
+		return 0, &sandbox.Error{Op: "render", Code: sandbox.ErrInvalid, Hint: "there is no writer to write the pages to"}
+	}
 	for i := 0; i < v.Pages(); i++ {
 		before, page := v.shown[i], v.Page(i)
 		n, err := io.WriteString(w, page)
@@ -83,6 +92,9 @@ func (v *View) WriteTo(w io.Writer) (written int64, err error) {
 // Seen returns what the pages that were asked for cover. It is an error if that is not all of
 // the request: [ErrUnseen].
 func (v *View) Seen() (Seen, error) {
+	if v.Pages() == 0 {
+		return Seen{}, &sandbox.Error{Op: "approve", Code: ErrUnseen, Hint: "nothing was rendered; use Request.Render"}
+	}
 	var shown []visible.Row
 	start, missing := 0, len(v.ends) < len(v.rows)
 	for i, end := range v.ends {
@@ -103,4 +115,9 @@ func (v *View) Seen() (Seen, error) {
 }
 
 // String returns how much of the view was asked for.
-func (v *View) String() string { return fmt.Sprintf("%d of %d pages", len(v.shown), v.Pages()) }
+func (v *View) String() string {
+	if v == nil {
+		v = &View{}
+	}
+	return fmt.Sprintf("%d of %d pages", len(v.shown), v.Pages())
+}
