@@ -84,7 +84,11 @@ func (g userGit) Push(ctx context.Context, id string) (string, error) {
 }
 
 // call makes a call for the user, and reads its data.
-func (g userGit) call(ctx context.Context, name string, args map[string]any, into any) error {
+func (g userGit) call(ctx context.Context, name string, args map[string]any, into any) (err error) {
+	defer code(name, &err)
+	if err := g.runtime.check(); err != nil {
+		return err
+	}
 	for key, value := range args {
 		if value == "" {
 			delete(args, key)

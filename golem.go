@@ -24,6 +24,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -39,6 +40,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail/profile"
 	"github.com/golem-forge/golem/internal/records/keyring"
 	"github.com/golem-forge/golem/internal/records/state"
+	"github.com/golem-forge/golem/internal/work/model"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/project"
 	"github.com/golem-forge/golem/internal/work/session"
@@ -100,6 +102,9 @@ func (o Options) complete(dir string) (Options, error) {
 	}
 	if len(o.Key) > 0 && len(o.Key) < 16 {
 		return o, &sandbox.Error{Op: "open", Path: dir, Code: gate.ErrSeal, Hint: "Options.Key has fewer than 16 bytes"}
+	}
+	if b := o.Budget; b.Turns < 0 || b.Tokens < 0 || b.Time < 0 || !(b.Dollars >= 0) {
+		return o, &sandbox.Error{Op: "open", Path: dir, Code: sandbox.ErrInvalid, Hint: "Options.Budget has a negative limit; zero is no limit"}
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -164,8 +169,9 @@ type Workspace struct {
 }
 
 // Open returns a workspace over a directory. Nothing is made before the first command.
-func Open(dir string, o Options) (*Workspace, error) {
-	o, err := o.complete(dir)
+func Open(dir string, o Options) (w *Workspace, err error) {
+	defer code("open", &err)
+	o, err = o.complete(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +179,7 @@ func Open(dir string, o Options) (*Workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Workspace{options: o, dir: abs, turn: make(chan struct{}, 1), id: o.Session}
+	w = &Workspace{options: o, dir: abs, turn: make(chan struct{}, 1), id: o.Session}
 	p, err := w.load(Off)
 	if err != nil {
 		return nil, err
@@ -190,8 +196,42 @@ func Open(dir string, o Options) (*Workspace, error) {
 	return w, nil
 }
 
+// code gives an error a code, if it has none.
+func code(op string, err *error) {
+	var known *sandbox.Error
+	if *err == nil {
+		return
+	}
+	if errors.As(*err, &known) {
+		if known.Error() == (*err).Error() {
+			*err = known
+		}
+		return
+	}
+	known = &sandbox.Error{Op: op, Code: sandbox.CodeOf(*err), Hint: (*err).Error()}
+	var ofModel *model.Error
+	switch {
+	case errors.As(*err, &ofModel):
+		known.Code = sandbox.Code(ofModel.Class)
+	case errors.Is(*err, fs.ErrNotExist):
+		known.Code = sandbox.ErrNotFound
+	}
+	*err = known
+}
+
+// orBackground returns ctx, or one without an end if it is nil.
+func orBackground(ctx context.Context) context.Context {
+	if ctx == nil {
+		return context.Background()
+	}
+	return ctx
+}
+
 // begin waits for its turn with the session, until ctx ends.
 func (w *Workspace) begin(ctx context.Context) (end func(), err error) {
+	if w == nil || w.turn == nil {
+		return nil, &sandbox.Error{Op: "workspace", Code: sandbox.ErrInvalid, Hint: "this is no workspace; use golem.Open"}
+	}
 	select {
 	case w.turn <- struct{}{}:
 		return func() { <-w.turn }, nil
@@ -209,6 +249,9 @@ func (w *Workspace) setID(id string) {
 // ID returns the name of the workspace's session, for [Options] and the golem command; "" before
 // the first command.
 func (w *Workspace) ID() string {
+	if w == nil {
+		return ""
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.id
@@ -240,6 +283,27 @@ type Command struct {
 	Out io.Writer
 }
 
+// check returns an error for a command that no system can run.
+func (c Command) check() error {
+	wrong := func(why string) error {
+		return &sandbox.Error{Op: "exec", Code: sandbox.ErrInvalid, Hint: why}
+	}
+	if len(c.Args) == 0 {
+		return wrong("Command.Args has no program")
+	}
+	for _, text := range c.Args {
+		if strings.ContainsRune(text, 0) {
+			return wrong("Command.Args has a NUL")
+		}
+	}
+	for _, text := range c.Env {
+		if name, _, ok := strings.Cut(text, "="); !ok || name == "" || strings.ContainsRune(text, 0) {
+			return wrong("Command.Env has " + sandbox.Shown(text) + "; write NAME=value, without NUL")
+		}
+	}
+	return nil
+}
+
 // An Output is the result of a command.
 type Output struct {
 	Code           int    // the exit code; 128 plus the number of the signal that ended it
@@ -251,9 +315,11 @@ type Output struct {
 }
 
 // Exec runs a command in the jail. A command that fails is no error: see [Output].
-func (w *Workspace) Exec(ctx context.Context, c Command) (Output, error) {
-	if len(c.Args) == 0 {
-		return Output{}, &sandbox.Error{Op: "exec", Code: sandbox.ErrInvalid, Hint: "Command.Args has no program"}
+func (w *Workspace) Exec(ctx context.Context, c Command) (out Output, err error) {
+	defer code("exec", &err)
+	ctx = orBackground(ctx)
+	if err := c.check(); err != nil {
+		return Output{}, err
 	}
 	end, err := w.begin(ctx)
 	if err != nil {
@@ -295,7 +361,7 @@ func (w *Workspace) Exec(ctx context.Context, c Command) (Output, error) {
 	if r.Err != nil && !began {
 		return Output{}, errors.Join(r.Err, err)
 	}
-	out := Output{Code: ran.Code, Stopped: ran.Stopped || ran.Late, Took: ran.Took, Jail: ran.Level.String()}
+	out = Output{Code: ran.Code, Stopped: ran.Stopped || ran.Late, Took: ran.Took, Jail: ran.Level.String()}
 	var hidden [2]int64
 	out.Stdout, hidden[0] = ran.Stdout.Text()
 	out.Stderr, hidden[1] = ran.Stderr.Text()
@@ -318,7 +384,8 @@ func (w *Workspace) Changes(ctx context.Context, names ...string) (Changes, erro
 }
 
 // changes returns what a call would apply.
-func (w *Workspace) changes(ctx context.Context, args settle.ApplyArgs) (Changes, error) {
+func (w *Workspace) changes(ctx context.Context, args settle.ApplyArgs) (_ Changes, err error) {
+	defer code("changes", &err)
 	r, err := w.settle(ctx, args, false, func(g gate.Gate, call gate.Call) gate.Result {
 		return g.Do(ctx, gate.User, call)
 	})
@@ -389,7 +456,8 @@ func (c Changes) Request() gate.Request {
 
 // Apply makes the changes in the user's directory, if the decision approves exactly these. If
 // the session or the directory has changed meanwhile, it returns an error and applies nothing.
-func (w *Workspace) Apply(ctx context.Context, c Changes, d gate.Decision) error {
+func (w *Workspace) Apply(ctx context.Context, c Changes, d gate.Decision) (err error) {
+	defer code("apply", &err)
 	if c.err != nil {
 		return c.err
 	}
@@ -407,7 +475,8 @@ func (w *Workspace) Apply(ctx context.Context, c Changes, d gate.Decision) error
 
 // Undo takes the last applied changes back. The approver is asked about the exact changes. It
 // decides at once, and must not use the workspace.
-func (w *Workspace) Undo(ctx context.Context, a gate.Approver) error {
+func (w *Workspace) Undo(ctx context.Context, a gate.Approver) (err error) {
+	defer code("undo", &err)
 	r, err := w.settleBy(ctx, settle.UndoArgs{}, true, a, func(g gate.Gate, call gate.Call) gate.Result {
 		return g.Do(ctx, gate.User, call)
 	})
@@ -421,7 +490,8 @@ func (w *Workspace) Undo(ctx context.Context, a gate.Approver) error {
 }
 
 // Remove removes the workspace with everything that was not applied.
-func (w *Workspace) Remove() error {
+func (w *Workspace) Remove() (err error) {
+	defer code("remove", &err)
 	end, err := w.begin(context.Background())
 	if err != nil {
 		return err
@@ -457,6 +527,7 @@ func (w *Workspace) settle(ctx context.Context, args tool.Arguments, undo bool, 
 
 // settleBy is settle with an approver.
 func (w *Workspace) settleBy(ctx context.Context, args tool.Arguments, undo bool, a gate.Approver, do func(gate.Gate, gate.Call) gate.Result) (gate.Result, error) {
+	ctx = orBackground(ctx)
 	end, err := w.begin(ctx)
 	if err != nil {
 		return gate.Result{}, err

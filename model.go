@@ -58,20 +58,20 @@ type ownModel struct{ Model }
 
 // name returns the model's name. A model that panics has none.
 func (m ownModel) name() (name string, err error) {
-	defer caught(&err)
+	defer caught("the model", &err)
 	return m.Name(), nil
 }
 
-// caught turns a panic of a program's model into an error.
-func caught(err *error) {
+// caught turns a panic of something that the program gave into an error.
+func caught(what string, err *error) {
 	if v := recover(); v != nil {
-		*err = fmt.Errorf("the model broke: %v", v)
+		*err = fmt.Errorf("%s broke: %v", what, v)
 	}
 }
 
 // Answer implements model.Model.
 func (m ownModel) Answer(ctx context.Context, r model.Request, tell func(model.Piece)) (answer model.Answer, err error) {
-	defer caught(&err)
+	defer caught("the model", &err)
 	p := Prompt{Worker: r.Worker, System: r.System}
 	for _, t := range r.Tools {
 		p.Tools = append(p.Tools, ToolInfo{t.Name, t.Description, t.Schema})

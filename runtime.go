@@ -37,8 +37,9 @@ type Runtime struct {
 // Load reads a program. Its content must be the one that Options.Trust names, because its files
 // decide what its workers may do: without it, the error has the code [ErrUntrusted], and
 // [Runtime.Hash] of the returned runtime is the hash to look at and to set.
-func Load(dir string, o Options) (*Runtime, error) {
-	o, err := o.complete(dir)
+func Load(dir string, o Options) (r *Runtime, err error) {
+	defer code("load", &err)
+	o, err = o.complete(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +47,7 @@ func Load(dir string, o Options) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runtime{options: o, program: p}
+	r = &Runtime{options: o, program: p}
 	if err := p.CheckEntry(); err != nil {
 		return nil, err
 	}
@@ -60,10 +61,26 @@ func Load(dir string, o Options) (*Runtime, error) {
 }
 
 // Hash returns the hash of the program's content, for Options.Trust.
-func (r *Runtime) Hash() string { return r.program.Content.Hash }
+func (r *Runtime) Hash() string {
+	if r.check() != nil {
+		return ""
+	}
+	return r.program.Content.Hash
+}
+
+// check returns an error for a runtime that Load has not made.
+func (r *Runtime) check() error {
+	if r == nil || r.program == nil {
+		return &sandbox.Error{Op: "runtime", Code: sandbox.ErrInvalid, Hint: "this is no runtime; use golem.Load"}
+	}
+	return nil
+}
 
 // Workers returns the names of the program's workers. The first one gets the input.
 func (r *Runtime) Workers() []string {
+	if r.check() != nil {
+		return nil
+	}
 	names := []string{r.program.Entry.Name}
 	for _, w := range r.program.Workers {
 		if w.Name != names[0] {
@@ -100,9 +117,9 @@ type Event struct {
 // loop over them ends early, the run is stopped.
 func (r *Runtime) Run(ctx context.Context, in Input) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
-		ctx, cancel := context.WithCancel(ctx)
+		ctx, cancel := context.WithCancel(orBackground(ctx))
 		defer cancel()
-		events, over, ended := make(chan Event), make(chan error), make(chan struct{})
+		events, over, ended := make(chan Event), make(chan error, 1), make(chan struct{})
 		defer close(ended)
 		tell := func(e Event) {
 			select {
@@ -128,7 +145,12 @@ func (r *Runtime) Run(ctx context.Context, in Input) iter.Seq2[Event, error] {
 	}
 }
 
-func (r *Runtime) run(ctx context.Context, in Input, tell func(Event)) error {
+func (r *Runtime) run(ctx context.Context, in Input, tell func(Event)) (err error) {
+	defer code("run", &err)
+	defer caught("a function of the program", &err)
+	if err := r.check(); err != nil {
+		return err
+	}
 	requests := network.NewOwnRequests("model", "the model of the program that embeds golem", r.options.Now)
 	defer requests.Close()
 	m, name, err := r.model(requests)
@@ -183,7 +205,11 @@ func eventOf(e run.Event, id string) Event {
 
 // Requests returns the requests that wait for a decision. Without Options.Key, acknowledgements
 // count only for the request of the same call of Requests.
-func (r *Runtime) Requests() ([]gate.Request, error) {
+func (r *Runtime) Requests() (list []gate.Request, err error) {
+	defer code("requests", &err)
+	if err := r.check(); err != nil {
+		return nil, err
+	}
 	records, err := r.program.Storage.OpenRecords()
 	if err != nil {
 		return nil, err
@@ -193,7 +219,6 @@ func (r *Runtime) Requests() ([]gate.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []gate.Request
 	for _, w := range pending {
 		if w.Answer != nil {
 			continue
@@ -209,7 +234,11 @@ func (r *Runtime) Requests() ([]gate.Request, error) {
 
 // Decide stores the decision about a request that [Runtime.Requests] has returned, under the name
 // of the person in it. The first decision counts. A resumed run makes the call.
-func (r *Runtime) Decide(request gate.Request, d gate.Decision) error {
+func (r *Runtime) Decide(request gate.Request, d gate.Decision) (err error) {
+	defer code("decide", &err)
+	if err := r.check(); err != nil {
+		return err
+	}
 	answer, rendered, digits, err := gate.Unwrap(d, request)
 	if err == nil && answer.Verdict == tool.Undecided {
 		err = &sandbox.Error{Op: "decide", Path: request.ID(), Code: sandbox.ErrInvalid, Hint: "it is no decision yet"}
