@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -20,6 +21,7 @@ type pickTest struct {
 	t      *testing.T
 	dir    string
 	env    []string
+	rows   uint16 // of the terminal, 24 by default
 	person *os.File
 	screen *testutil.Screen
 	cmd    *exec.Cmd
@@ -55,7 +57,7 @@ func (p *pickTest) mkdir(name string) {
 
 // forTest returns the same directory for another test or terminal.
 func (p *pickTest) forTest(t *testing.T) *pickTest {
-	return &pickTest{t: t, dir: p.dir, env: p.env}
+	return &pickTest{t: t, dir: p.dir, env: p.env, rows: p.rows}
 }
 
 // read returns the content of a file, "" if there is none.
@@ -81,13 +83,19 @@ func (p *pickTest) start(args ...string) { p.startAt(80, append([]string{"apply"
 // startAt runs golem at a terminal with a number of columns.
 func (p *pickTest) startAt(columns uint16, args ...string) {
 	p.t.Helper()
+	p.startProgram(columns, "golem", args...)
+}
+
+// startProgram runs a program at a terminal with a number of columns.
+func (p *pickTest) startProgram(columns uint16, program string, args ...string) {
+	p.t.Helper()
 	person, terminal := newTerminal(p.t)
-	if err := unix.IoctlSetWinsize(int(person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}); err != nil {
+	if err := unix.IoctlSetWinsize(int(person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: cmp.Or(p.rows, 24), Col: columns}); err != nil {
 		p.t.Fatal(err)
 	}
 	p.person, p.screen = person, testutil.NewScreen(p.t)
 	go p.screen.Watch(person)
-	p.cmd = exec.Command("golem", args...)
+	p.cmd = exec.Command(program, args...)
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = p.dir, p.env, terminal, terminal, terminal
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := p.cmd.Start(); err != nil {
