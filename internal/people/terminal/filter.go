@@ -49,6 +49,10 @@ import (
 // not show it yet. It is made for terminals that show UTF-8, where a byte of a character
 // is not a control. All terminals with a clipboard do that.
 type Filter struct {
+	// Quiet makes the filter also drop what the terminal would answer: for a terminal that
+	// only shows the output, or shows it once more.
+	Quiet bool
+
 	state state
 	held  []byte // the start of a sequence or of a character
 	value []byte // its bytes without control characters, which terminals execute at once or ignore
@@ -223,6 +227,8 @@ func (f *Filter) single(to []byte, c byte) []byte {
 		return to
 	case c == apc, c == pm, c == sos:
 		return f.drop(to, dropped)
+	case c == identify && f.Quiet:
+		return f.drop(to, ground)
 	case c == identify:
 		f.names++
 		f.asked = true
@@ -276,7 +282,7 @@ func (f *Filter) escape(to []byte, b byte) []byte {
 		return f.drop(to, dropped)
 	case b == '%':
 		return f.hold(to, b, coding, ground)
-	case b == '}':
+	case b == '}', b == 'Z' && f.Quiet:
 		return f.drop(to, ground)
 	case b >= 0x80:
 		return f.text(f.release(to), b)
@@ -318,7 +324,7 @@ func (f *Filter) control(to []byte, b byte) []byte {
 	switch {
 	case b < '@':
 		return f.hold(to, b, control, ignored)
-	case !isKnownControl(f.value), reportsTitle(f.value), leavesMode(f.value), repeatsMuch(f.value):
+	case !isKnownControl(f.value), reportsTitle(f.value), leavesMode(f.value), repeatsMuch(f.value), f.Quiet && asksTerminal(f.value):
 		return f.drop(to, ground)
 	}
 	f.noteControl(f.value)
@@ -442,6 +448,9 @@ func (f *Filter) number(to []byte, b byte) []byte {
 	case unknown:
 		return f.hold(to, b, number, dropped)
 	}
+	if f.Quiet && !isSilent(f.value) {
+		return f.step(f.drop(to, dropped), b)
+	}
 	f.asked = true
 	to = f.release(to)
 	switch {
@@ -489,7 +498,7 @@ func (f *Filter) device(to []byte, b byte) []byte {
 		switch {
 		case b < '@':
 			return f.hold(to, b, device, dropped)
-		case !isKnownDevice(f.value):
+		case !isKnownDevice(f.value), f.Quiet && bytes.ContainsAny(f.value, "$+"):
 			return f.drop(to, dropped)
 		}
 	}

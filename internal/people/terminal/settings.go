@@ -15,6 +15,7 @@ type settings struct {
 	ansi    []int // older (ANSI) modes that are off by default
 	keys    int   // how often the program changed the encoding of keys
 	keysSet bool
+	flags   int // the encoding that it chose last
 	others  int // how keys with modifiers are encoded, 0 for the usual way
 	keypad  bool
 	letters bool // another character set
@@ -108,9 +109,12 @@ func (f *Filter) noteControl(value []byte) {
 // keys records a change in the encoding of keys.
 func (f *Filter) keys(private byte, body []byte) {
 	f.asked = true
-	n := 1
+	n, flags := 1, 0
 	if list := numbers(body); len(list) > 0 {
-		n = list[0]
+		n, flags = list[0], list[0]
+	}
+	if private == '>' || private == '=' {
+		f.left.flags = flags
 	}
 	switch private {
 	case '>':
@@ -187,7 +191,16 @@ func (s settings) pause() []byte {
 
 // resume returns the output that undoes pause.
 func (s settings) resume() []byte {
-	out := []byte("\x1b[m\x1b[H\x1b[2J\x1b[<1u")
+	out := s.set([]byte("\x1b[m\x1b[H\x1b[2J\x1b[<1u"))
+	if !s.isFullScreen() {
+		out = append(out, "\x1b[?1049l"...)
+	}
+	return out
+}
+
+// set appends the output that makes the settings again, except those of the screen, the
+// colours and the encoding of keys.
+func (s settings) set(out []byte) []byte {
 	add := func(when bool, text string) {
 		if when {
 			out = append(out, text...)
@@ -205,9 +218,28 @@ func (s settings) resume() []byte {
 	for _, n := range s.on {
 		add(!otherScreen(n) && n != synchronized, "\x1b[?"+strconv.Itoa(n)+"h")
 	}
-	add(!s.isFullScreen(), "\x1b[?1049l")
 	return out
 }
+
+// again returns the output that makes the settings on another terminal. It shows an empty
+// screen if the program uses the alternate screen.
+func (s settings) again() []byte {
+	var out []byte
+	for _, n := range s.on {
+		if otherScreen(n) {
+			out = append(out, "\x1b[?"+strconv.Itoa(n)+"h\x1b[m\x1b[H\x1b[2J"...)
+		}
+	}
+	flags := strconv.Itoa(s.flags)
+	out = append(out, strings.Repeat("\x1b[>"+flags+"u", min(s.keys, mostPushed))...)
+	if s.keysSet {
+		out = append(out, "\x1b[="+flags+"u"...)
+	}
+	return s.set(out)
+}
+
+// mostPushed is how many encodings of keys a terminal stores at least.
+const mostPushed = 8
 
 // isFullScreen reports whether the program uses the alternate screen.
 func (s settings) isFullScreen() bool { return slices.ContainsFunc(s.on, otherScreen) }
