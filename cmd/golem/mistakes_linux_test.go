@@ -121,7 +121,7 @@ func TestApplyWaits(t *testing.T) {
 			t.Errorf("%s: code %d\n%s", command, code, seen)
 		}
 	}
-	if out, _ := p.golem("status"); !strings.Contains(out, "running: session ") || !strings.Contains(out, ": sh (process ") {
+	if out, _ := p.golem("status"); !strings.Contains(out, "  sh       running  ") {
 		t.Errorf("status:\n%s", out)
 	}
 	if out, _ := p.golem("sessions"); !strings.Contains(out, "  running: sh (process ") {

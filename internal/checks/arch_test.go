@@ -59,6 +59,7 @@ var layers = []layer{
 	{"internal/records/state", 1, "the state directory: everything golem stores"},
 	{"internal/records/state/statetest", 1, "test suite for stores"},
 	{"internal/hub", 1, "the connection to a hub: keys, jobs and decisions with their signatures"},
+	{"internal/people/detached", 2, "keeps the terminal of a program in the background, and attaches terminals to it"},
 	{"internal/files/filecontent", 2, "says what a content is: text, blank, JSON, its type and version, and how two differ"},
 	{"internal/records/audit", 2, "the journal"},
 	{"internal/hub/store", 2, "the contracts of state on NATS JetStream, with fences, documents and queues"},
@@ -192,7 +193,7 @@ var variables = []limit{
 var goroutines = limit{
 	only: []string{
 		"sandbox/walk*.go", "sandbox/search*.go", "sandbox/sandboxtest", "internal/records/state/statetest",
-		"internal/records/audit", "internal/work/run", "internal/work/session/disk_linux.go", "internal/work/model", "internal/work/model/*", "internal/jail/egress", "internal/jail", "internal/files/changes", "internal/hub/store", "internal/hub/serve", "internal/hub/node", "internal/people/terminal", "internal/front/*", "runtime.go", "examples/embed/*",
+		"internal/records/audit", "internal/work/run", "internal/work/session/disk_linux.go", "internal/work/model", "internal/work/model/*", "internal/jail/egress", "internal/jail", "internal/files/changes", "internal/hub/store", "internal/hub/serve", "internal/hub/node", "internal/people/detached", "internal/people/terminal", "internal/front/*", "runtime.go", "examples/embed/*",
 	},
 	why: "a goroutine has an owner that waits for it",
 }

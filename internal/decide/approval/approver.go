@@ -90,9 +90,11 @@ func (d *Approver) Approve(ctx context.Context, r tool.Request) tool.Answer {
 }
 
 // WithAsker returns an approver that asks elsewhere. If the asker is nil, it asks nobody
-// here: a request waits for golem approve. It is for a terminal that another program uses.
+// here: a request waits for golem approve. An asker that is a PendingAsker too is used as one.
+// It is for a terminal that another program uses.
 func (d *Approver) WithAsker(a Asker) *Approver {
-	return &Approver{Mode: d.Mode, ModeIsFlag: d.ModeIsFlag, Store: d.Store, Asker: a, Policy: d.Policy, Session: d.Session, HostSession: d.HostSession, UnseenOff: d.UnseenOff, Now: d.Now}
+	pending, _ := a.(PendingAsker)
+	return &Approver{Mode: d.Mode, ModeIsFlag: d.ModeIsFlag, Store: d.Store, Asker: a, PendingAsker: pending, Policy: d.Policy, Session: d.Session, HostSession: d.HostSession, UnseenOff: d.UnseenOff, Now: d.Now}
 }
 
 // answerAlone answers a request that needs no person: by the mode, a flag or a remembered

@@ -17,6 +17,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/people/detached"
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/version"
@@ -70,18 +71,35 @@ func Main(args []string, stdout, stderr io.Writer, serve Server, desk Desk, expl
 	if code, is := changes.Child(args, stderr); is {
 		return code
 	}
+	args, host, err := enterBackground(args)
+	if err != nil {
+		fmt.Fprintln(stderr, "golem:", err)
+		return exitFailed
+	}
+	code := runCommand(args, stdout, stderr, Fronts{serve, desk, explore}, host)
+	if host == nil {
+		return code
+	}
+	if err := host.Close(code); err != nil {
+		return cmp.Or(code, exitFailed)
+	}
+	return code
+}
+
+// runCommand runs the command line, perhaps in the background, and returns the exit code.
+func runCommand(args []string, stdout, stderr io.Writer, fronts Fronts, host *detached.Host) int {
 	// File names reach both streams and may hold any bytes. Only plain text reaches the
 	// terminal, no matter which code prints it.
 	terminal := newConsole(stdout, stderr)
 	defer terminal.close()
 	out, errs := visible.NewWriter(terminal.out), visible.NewWriter(terminal.errs)
 	defer errs.Close()
-	root := newRoot(Fronts{serve, desk, explore}, args...)
+	root := newRoot(fronts, args...)
 	terminal.color = root.PersistentFlags().Lookup("color").Value.(*colorFlag)
 	root.SetArgs(append([]string{}, args...))
 	root.SetOut(out)
 	root.SetErr(errs)
-	cmd, err := root.ExecuteC()
+	cmd, err := root.ExecuteContextC(context.WithValue(context.Background(), hostKey{}, host))
 	var code exit
 	if problem := out.Close(); problem != nil {
 		fmt.Fprintf(errs, "golem: standard output: %v\n", problem)
@@ -182,7 +200,7 @@ var groups = []*cobra.Group{
 // subcommands lists the commands in the order of golem help.
 func subcommands(fronts Fronts) []subcommand {
 	return []subcommand{
-		{"run", "run", newRun}, {"eval", "run", newEval}, {"exec", "run", newExec}, {"ports", "run", newPorts}, {"mcp", "run", func() *cobra.Command { return newMCP(fronts.MCP) }},
+		{"run", "run", newRun}, {"eval", "run", newEval}, {"exec", "run", newExec}, {"ps", "run", newPS}, {"attach", "run", newAttach}, {"ports", "run", newPorts}, {"mcp", "run", func() *cobra.Command { return newMCP(fronts.MCP) }},
 		{"status", "review", func() *cobra.Command { return newStatus(fronts) }}, {"diff", "review", func() *cobra.Command { return newDiff(fronts.Explore) }}, {"apply", "review", newApply}, {"discard", "review", newDiscard}, {"undo", "review", newUndo},
 		{"review", "review", func() *cobra.Command { return newReview(fronts.Explore) }}, {"approve", "review", newApprove}, {"approvals", "review", newApprovals}, {"desk", "review", func() *cobra.Command { return newDesk(fronts.Desk) }},
 		{"init", "project", newInit}, {"trust", "project", newTrust}, {"lint", "project", newLint}, {"explain", "project", newExplain}, {"config", "project", newConfig},

@@ -106,6 +106,8 @@ var argCompleters = map[string]completer{
 	"golem sessions show":    completing(sessionValues),
 	"golem sessions export":  completing(sessionValues),
 	"golem sessions remove":  completing(sessionValues),
+	"golem attach":           completing(sessionValues),
+	"golem ps stop":          completing(sessionValues),
 	"golem approve":          completing(approvalValues),
 	"golem approvals show":   completing(approvalValues),
 	"golem approvals revoke": completing(approvalValues),

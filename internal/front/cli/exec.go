@@ -39,6 +39,7 @@ type execFlags struct {
 	apply   string
 	env     []string
 	publish []string
+	detach  bool
 }
 
 func newExec() *cobra.Command {
@@ -70,6 +71,7 @@ does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 	f := &execFlags{gateFlags: addSessionFlags(cmd, "a new one"), given: addMountFlags(cmd)}
 	f.addWorker(cmd)
 	f.addContinue(cmd)
+	addDetach(cmd, &f.detach, "the command")
 	cmd.Flags().SetInterspersed(false) // the flags after CMD are its own
 	cmd.Flags().StringVar(&f.net, "net", "", netUsage)
 	cmd.Flags().StringVar(&f.jail, "jail", "", "the weakest level to accept: landlock or namespaces; without it golem uses the strongest that works here")
@@ -103,6 +105,9 @@ does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 		if wantsJSON(cmd) {
 			return usageError("exec prints the output of the program; golem diff --json lists its changes")
 		}
+		if f.detach && backgroundOf(cmd) == nil {
+			return f.startDetached(cmd, args)
+		}
 		cmd.SetOut(cmd.ErrOrStderr()) // standard output belongs to the program
 		if f.apply == "yes" {
 			f.approval = "approve_all"
@@ -110,6 +115,15 @@ does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 		return f.run(cmd, args)
 	}
 	return cmd
+}
+
+// startDetached starts the command in the background.
+func (f *execFlags) startDetached(cmd *cobra.Command, args []string) error {
+	if why := f.whyMissing(args); why != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+why)
+		return exit(exitNotFound)
+	}
+	return startInBackground(cmd, visible.Line(filepath.Base(args[0]), maxWhat))
 }
 
 // program returns the program with the files that the command may see.
@@ -194,6 +208,9 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err := checkRights(cmd, p, gate); err != nil {
 		return errors.Join(err, gate.Close(), x.Ports.Close())
 	}
+	if err := publish(backgroundOf(cmd), gate.Session, args[0]); err != nil {
+		return errors.Join(err, gate.Close(), x.Ports.Close())
+	}
 	f.tell(cmd, p, gate, agent, x, args[0]) // only now, because a session that did not open needs no report
 	note(cmd, slices.Concat(gate.StartNotes, gate.Notes, outside)...)
 	r := gate.Do(cmd.Context(), policy.User, call)
@@ -252,13 +269,19 @@ func (f *execFlags) openGate(cmd *cobra.Command, p *program.Program, x *session.
 	asker := f.asker(cmd, p)
 	f.hosts = newExecTerminal(asker)
 	x.Attach = f.hosts.attach
+	var hostAsker approval.Asker = f.hosts
+	var beside approval.PendingAsker
+	if h := backgroundOf(cmd); h != nil {
+		f.hosts.host = h
+		hostAsker, beside = inBackground{h, f.hosts}, inBackground{h, asker}
+	}
 	ctx, stop := untilSignal(cmd.Context()) // after this the command gets the signals
 	defer stop()
 	called := []string{} // besides exec
 	if f.apply != "no" {
 		called = append(called, "apply_changes")
 	}
-	return f.openWorker(ctx, cmd, p, program.WorkerOptions{Tools: called, Session: cmp.Or(f.sessionID(), session.New), Exec: x, Asker: asker, HostAsker: f.hosts})
+	return f.openWorker(ctx, cmd, p, program.WorkerOptions{Tools: called, Session: cmp.Or(f.sessionID(), session.New), Exec: x, Asker: asker, Beside: beside, HostAsker: hostAsker})
 }
 
 // outsideOf warns that git does not work in a part of a work tree. If the command is git
@@ -297,6 +320,9 @@ func makesRepository(args []string) bool {
 // asker returns an asker at the terminal for applying changes, or nil.
 func (f *execFlags) asker(cmd *cobra.Command, p *program.Program) approval.Asker {
 	terminal := findTerminal(true)
+	if backgroundOf(cmd) != nil {
+		terminal = os.Stdout // also before it is the controlling terminal
+	}
 	if terminal == nil {
 		return nil
 	}

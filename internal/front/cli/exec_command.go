@@ -14,6 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/approval"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/people/detached"
 	"github.com/golem-forge/golem/internal/people/terminal"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/program"
@@ -164,6 +165,7 @@ type execTerminal struct {
 	asker *asker        // nil if nobody can be asked
 	turn  chan struct{} // holds one element while a question is open
 	line  atomic.Pointer[terminal.Line]
+	host  *detached.Host // nil if this golem does not run in the background
 }
 
 // newExecTerminal returns an execTerminal that asks as another asker does.
@@ -178,6 +180,12 @@ func newExecTerminal(like approval.Asker) *execTerminal {
 // attach runs a command on the streams of this process. If these are a terminal, the
 // command gets a terminal of its own, connected to it.
 func (t *execTerminal) attach(ctx context.Context, s *jail.Jail, c jail.Command) (r jail.Result, err error) {
+	if t.host != nil {
+		if err := t.host.TakeTerminal(); err != nil {
+			return r, err
+		}
+		defer t.host.End() // after the line is closed
+	}
 	line, err := terminal.Open(os.Stdin, os.Stdout, os.Stderr)
 	if err != nil {
 		return r, err
@@ -194,6 +202,12 @@ func (t *execTerminal) attach(ctx context.Context, s *jail.Jail, c jail.Command)
 		}
 		defer line.Close() // close it before the command's terminal
 		t.line.Store(line)
+	}
+	if t.host != nil {
+		signals, limited, stop := endOnSecond(ctx, line.Signals)
+		defer stop()
+		at.Signals, ctx = signals, limited
+		t.host.Begin()
 	}
 	return s.Attach(ctx, c, at)
 }

@@ -45,7 +45,7 @@ func TestExamples(t *testing.T) {
 func TestGroups(t *testing.T) {
 	root := rootWithHelp()
 	for group, want := range map[string][]string{
-		"run":     {"run", "eval", "exec", "ports", "mcp"},
+		"run":     {"run", "eval", "exec", "ps", "attach", "ports", "mcp"},
 		"review":  {"status", "diff", "apply", "discard", "undo", "review", "approve", "approvals", "desk"},
 		"records": {"sessions", "audit", "doctor"},
 		"more":    {"tool", "scan", "completion", "man", "version", "help"},
@@ -84,7 +84,7 @@ func TestSynonyms(t *testing.T) {
 			seen[word] = command
 		}
 	}
-	for word, want := range map[string]string{"rollback": "undo", "ps": "sessions", "merge": "apply", "log": "audit show", "claude": "exec claude", "Push": "review", "resume": "run --resume last"} {
+	for word, want := range map[string]string{"rollback": "undo", "kill": "ps stop", "merge": "apply", "log": "audit show", "claude": "exec claude", "Push": "review", "resume": "run --resume last"} {
 		if got := sameMeaning(word); got != want {
 			t.Errorf("%s: got %q, want %q", word, got, want)
 		}

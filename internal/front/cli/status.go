@@ -77,14 +77,14 @@ other.`,
 		if err != nil {
 			return err
 		}
-		ports, running := inbox.PublishedPorts(list), inbox.RunningSessions(list)
+		ports, running := inbox.PublishedPorts(list), runningOf(o, list)
 		if wantsJSON(cmd) {
 			d := newStatusDocument(waiting)
 			d.Ports, d.Running = ports, running
 			return printJSON(cmd.OutOrStdout(), d)
 		}
-		for _, r := range running {
-			fmt.Fprintf(cmd.OutOrStdout(), "running: session %s: %s\n", r.ID, describeHolder(r.Holder))
+		if len(running) > 0 {
+			printActivities(cmd.OutOrStdout(), running, o.Home)
 		}
 		for _, p := range ports {
 			fmt.Fprintf(cmd.OutOrStdout(), "published: %s, session %s (%s)\n", p.Port(), p.Session, p.What)
@@ -119,8 +119,8 @@ type statusDocument struct {
 	Staged    []string        `json:"staged"`          // the ids of commits that wait for review
 	Ready     []string        `json:"ready,omitempty"` // the sessions whose paused run can continue
 
-	Ports   []inbox.PublishedPort  `json:"ports,omitempty"`
-	Running []inbox.RunningSession `json:"running,omitempty"`
+	Ports   []inbox.PublishedPort `json:"ports,omitempty"`
+	Running []inbox.Activity      `json:"running,omitempty"`
 }
 
 // newStatusDocument returns what waits, as golem status --json prints it.

@@ -93,7 +93,9 @@ func (m *model) open() {
 			m.fetch(one)
 		})
 	case it.Kind == inbox.KindRunning:
-		m.note = "S stops the run after its current call, E ends it now"
+		m.note = "S stops the run after its current call, E ends it now; golem attach " + it.ID + " takes the terminal of what runs in the background"
+	case it.Kind == inbox.KindEnded:
+		m.note = "golem attach --log " + it.ID + " prints its output; its changes are an item of their own"
 	default:
 		m.busy = map[inbox.Kind]string{inbox.KindChanges: "reading the changes", inbox.KindCommit: "the scanners look at the commit"}[it.Kind]
 		if m.busy == "" {
@@ -256,7 +258,7 @@ func (m *model) drawList() (lines []string) {
 	l, room := m.list, m.list.room(m.canvas)
 	l.top = min(max(l.top, l.at-room+1), l.at, max(0, len(l.items)-room))
 	head := " nothing waits for you"
-	high, running := 0, 0
+	high, running, ended := 0, 0, 0
 	for _, it := range l.items {
 		if it.Risk == inbox.High {
 			high++
@@ -264,8 +266,11 @@ func (m *model) drawList() (lines []string) {
 		if it.Kind == inbox.KindRunning {
 			running++
 		}
+		if it.Kind == inbox.KindEnded {
+			ended++
+		}
 	}
-	switch waiting := len(l.items) - running; {
+	switch waiting := len(l.items) - running - ended; {
 	case !l.read:
 		head = " reading what waits"
 	case waiting > 0:

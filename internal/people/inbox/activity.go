@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/approval"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/people/detached"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/audit"
 	"github.com/golem-forge/golem/internal/records/inventory"
@@ -31,11 +33,14 @@ type Activity struct {
 	Process   int       `json:"pid,omitempty"` // of the golem that works in it, 0 if it is not known
 	Since     time.Time `json:"since,omitzero"`
 	Command   string    `json:"command,omitempty"` // the program that golem exec runs
+	// Detached is the program that runs in the background of the session, or that ended there
+	// within the last days; nil if there is none.
+	Detached *detached.Status `json:"detached,omitempty"`
 	// Usage is what golem and the commands in its jail use, nil if it is not known. Load is
 	// how many processors they kept busy since the last look, -1 before the second look.
 	Usage       *jail.Usage     `json:"usage,omitempty"`
 	Load        float64         `json:"load"`
-	Doing       string          `json:"doing,omitempty"` // what its run does at the moment, in one line
+	Doing       string          `json:"doing,omitempty"` // what its run does at the moment, or the last output of a program in the background, in one line
 	Ports       []PublishedPort `json:"ports,omitempty"`
 	Connections []Event         `json:"connections,omitempty"` // the last ones
 	Open        int             `json:"open_connections"`
@@ -110,6 +115,16 @@ func (w *Watcher) ItemsWithActivities(ctx context.Context) (items []Item, proble
 	return items, problems, w.complete(list), err
 }
 
+// ActivitiesOf returns what Activities returns, for some sessions.
+func (w *Watcher) ActivitiesOf(all []ProgramSession) (list []Activity) {
+	for _, s := range all {
+		if a, ok := w.activity(s, string(s.Program.Root())); ok {
+			list = append(list, a)
+		}
+	}
+	return w.complete(list)
+}
+
 // complete adds what the processes use, and sorts the list.
 func (w *Watcher) complete(list []Activity) []Activity {
 	var processes []int
@@ -130,7 +145,15 @@ func (w *Watcher) complete(list []Activity) []Activity {
 func (w *Watcher) activity(s ProgramSession, dir string) (a Activity, ok bool) {
 	process, isRun := s.Program.Storage.ProcessOf(s.Session)
 	running := process > 0 || s.Program.Storage.IsRunning(s.Session)
-	if !running && (w.Options.Now().Sub(s.LastUsed) > resumable || !s.isUnfinished()) {
+	at := filepath.Join(s.Dir(), detached.Name)
+	background, isDetached := detached.Read(at)
+	since := s.LastUsed
+	if isDetached && !background.Running {
+		since = background.LastUsed(at)
+		isDetached = !running && w.Options.Now().Sub(since) < resumable
+	}
+	running = running || isDetached && background.Running // it has not ended after its last call
+	if !running && !isDetached && (w.Options.Now().Sub(s.LastUsed) > resumable || !s.isUnfinished()) {
 		return a, false
 	}
 	about, err := s.About()
@@ -140,20 +163,23 @@ func (w *Watcher) activity(s ProgramSession, dir string) (a Activity, ok bool) {
 	if running {
 		about.State = storage.SessionRunning
 	}
-	a = Activity{About: about, Directory: visible.Text(dir), Process: process, Since: s.LastUsed, Load: -1}
+	a = Activity{About: about, Directory: visible.Text(dir), Process: process, Since: since, Load: -1}
 	if h, ok := s.Holder(); ok && running {
 		a.Since = h.Since
 		if !isRun && !about.HasRun {
 			a.Command = h.Command
 		}
 	}
+	if isDetached {
+		a.Detached, a.Command, a.Doing = &background, visible.Line(background.Command, maxWhat), background.Last
+	}
 	if running {
 		a.Ports = PublishedPorts([]ProgramSession{s})
 		a.Connections, a.Open = s.lastConnections()
-		a.Doing = s.doing()
+		a.Doing = cmp.Or(s.doing(), a.Doing)
 	}
 	a.Waiting = w.Reader.WaitingIn(s)
-	a.Resume = !running && !slices.ContainsFunc(a.Waiting, func(i Item) bool { return i.Kind == KindCall })
+	a.Resume = !running && s.isUnfinished() && !slices.ContainsFunc(a.Waiting, func(i Item) bool { return i.Kind == KindCall })
 	return a, true
 }
 
@@ -293,7 +319,7 @@ func (s ProgramSession) Stop(now bool) (what string, err error) {
 // Now returns what the run of the session does at the moment: the answer that a model
 // writes, or the output of a command. ok is false if there is nothing to show.
 func (s ProgramSession) Now() (e Event, ok bool) {
-	title, text := run.ReadNow(s.NowFile())
+	title, text := run.ReadNow(s.Dir())
 	if title == "" || !s.Program.Storage.IsRunning(s.Session) {
 		return e, false
 	}

@@ -32,6 +32,7 @@ const (
 	KindJob     Kind = "job"     // a job of a hub that is in doubt or failed
 	KindFetch   Kind = "fetch"   // a finished job of a hub, whose changes are not here
 	KindRunning Kind = "running" // a session that a golem works in now; only Watcher has them
+	KindEnded   Kind = "ended"   // a session whose program has ended in the background; only Watcher has them
 )
 
 // A Risk says how closely to look at an item.

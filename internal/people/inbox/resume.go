@@ -93,6 +93,11 @@ func (w *Watcher) ItemsAndActivities(ctx context.Context) ([]Item, []Problem, er
 			}
 		case a.Resume && !slices.ContainsFunc(items, isRun):
 			item.Kind, item.Title = KindRun, "continue the run"
+		case a.Detached != nil && !a.Resume:
+			item.Kind, item.Title = KindEnded, a.Detached.String()
+			if a.Doing != "" {
+				item.Title += ": " + a.Doing
+			}
 		default:
 			continue
 		}

@@ -3,7 +3,6 @@ package storage
 import (
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 
@@ -112,7 +111,7 @@ func (h *Histories) read(r Runs, s *session.Session) (sum RunSummary, err error)
 
 // use calls do with the history of a session, whose log is open.
 func (h *Histories) use(r Runs, s *session.Session, do func(one *history) error) error {
-	at := filepath.Dir(s.NowFile())
+	at := s.Dir()
 	is, err := os.Stat(at)
 	if err != nil {
 		h.forget(at)

@@ -102,7 +102,7 @@ func (p *Program) OpenRun(options RunOptions) (r *Run, err error) {
 	if err != nil {
 		return nil, err
 	}
-	now = run.NewNow(gate.Session.NowFile(), j.Secrets)
+	now = run.NewNow(gate.Session.Dir(), j.Secrets)
 	defer func() {
 		if r == nil {
 			gate.Close()

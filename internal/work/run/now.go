@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -33,8 +34,13 @@ type Now struct {
 	closed  bool
 }
 
-// NewNow returns a Now that writes to path, without secrets.
-func NewNow(path string, secrets []string) *Now { return &Now{path: path, secrets: secrets} }
+// nowName is the file of a Now.
+const nowName = "run-now"
+
+// NewNow returns a Now that writes to a file in dir, without secrets.
+func NewNow(dir string, secrets []string) *Now {
+	return &Now{path: filepath.Join(dir, nowName), secrets: secrets}
+}
 
 // Tell shows an event.
 func (n *Now) Tell(e Event) {
@@ -117,10 +123,10 @@ func (n *Now) Close() {
 	os.Remove(n.path)
 }
 
-// ReadNow returns what a run does at the moment, as a Now has written it: a title, "" for
+// ReadNow returns what a run does at the moment, as a Now has written it to dir: a title, "" for
 // nothing, and a text. A run that was killed leaves its last text.
-func ReadNow(path string) (title, text string) {
-	data, err := os.ReadFile(path)
+func ReadNow(dir string) (title, text string) {
+	data, err := os.ReadFile(filepath.Join(dir, nowName))
 	if err != nil {
 		return "", ""
 	}

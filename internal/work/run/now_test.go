@@ -2,7 +2,6 @@ package run_test
 
 import (
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,13 +13,13 @@ import (
 // secrets and without much text.
 func TestNow(t *testing.T) {
 	t.Parallel()
-	path := filepath.Join(t.TempDir(), "run-now")
-	n := run.NewNow(path, []string{"sesame-open"})
+	dir := t.TempDir()
+	n := run.NewNow(dir, []string{"sesame-open"})
 	wait := func(title, text string) {
 		t.Helper()
 		gotTitle, gotText := "", ""
 		for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-			if gotTitle, gotText = run.ReadNow(path); gotTitle == title && gotText == text {
+			if gotTitle, gotText = run.ReadNow(dir); gotTitle == title && gotText == text {
 				return
 			}
 		}
@@ -37,7 +36,7 @@ func TestNow(t *testing.T) {
 	n.Output([]byte(strings.Repeat(strings.Repeat("x", 99)+"\n", 10000)))
 	n.Output([]byte("end\n"))
 	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		_, text := run.ReadNow(path)
+		_, text := run.ReadNow(dir)
 		if strings.HasSuffix(text, "x\nend\n") && len(text) < 40<<10 && len(text) > 30<<10 {
 			break
 		}
@@ -48,7 +47,7 @@ func TestNow(t *testing.T) {
 	n.Tell(run.Event{Type: run.ToolResult, Worker: "main"})
 	n.Close()
 	time.Sleep(300 * time.Millisecond)
-	if _, err := os.Stat(path); !os.IsNotExist(err) {
-		t.Errorf("the file is still there: %v", err)
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("the file is still there: %v, %v", left, err)
 	}
 }

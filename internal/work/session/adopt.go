@@ -10,6 +10,7 @@ import (
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/files/durable"
 	"github.com/golem-forge/golem/internal/files/parcel"
+	"github.com/golem-forge/golem/internal/people/detached"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -119,7 +120,7 @@ func PartOf(name string) Part {
 		return Record
 	}
 	switch parts[2] {
-	case "used", "call", "leases", makerName, nowName:
+	case "used", "call", "leases", makerName, "run-now", detached.Name:
 		return Machine
 	case ownersName:
 		if len(parts) > 5 && (parts[4] == homeName || parts[4] == keptName) {

@@ -95,7 +95,6 @@ type Session struct {
 const (
 	sessionsName = "sessions"
 	sessionName  = "session.json"
-	nowName      = "run-now"
 
 	// makerName is a file in a session that the golem which started it has not closed yet.
 	// That golem also holds a lock on it, which the kernel releases if golem is killed.
@@ -370,8 +369,8 @@ func (s *Session) OpenState() (*state.Dir, error) {
 	return state.Open(s.dir)
 }
 
-// NowFile returns the file in which the run of the session shows what it does at the moment.
-func (s *Session) NowFile() string { return filepath.Join(s.dir, nowName) }
+// Dir returns the directory of the session, for files of other packages in it.
+func (s *Session) Dir() string { return s.dir }
 
 // TaintFile returns the file that exists once a worker of the session has read untrusted
 // input.

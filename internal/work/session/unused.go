@@ -12,6 +12,7 @@ import (
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/files/durable"
 	"github.com/golem-forge/golem/internal/jail/profile"
+	"github.com/golem-forge/golem/internal/people/detached"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -22,7 +23,7 @@ func (s Sessions) IsUnused(one *Session, ran profile.Profile) bool {
 	if one == nil || one.hasCommits() {
 		return false
 	}
-	if NeedsSession(s, one) {
+	if NeedsSession(s, one) || isNews(one, s.Now()) {
 		s.uncheck(one, ran.Name)
 		return false
 	}
@@ -34,6 +35,17 @@ func (s Sessions) IsUnused(one *Session, ran profile.Profile) bool {
 	l.Close()
 	isPlain := ran.Name == profile.Plain && (one.Begun || one.isAbandoned())
 	return !has && (isPlain || one.hasOnlyProfileFiles(ran))
+}
+
+// newsTime is how long the end of a program in the background is news. Its session then shows
+// the exit code and the output, also without a change.
+const newsTime = 24 * time.Hour
+
+// isNews reports whether a program runs in the background of a session, or has just ended.
+func isNews(one *Session, now time.Time) bool {
+	dir := filepath.Join(one.dir, detached.Name)
+	d, ok := detached.Read(dir)
+	return ok && (d.Running || now.Sub(d.LastUsed(dir)) < newsTime)
 }
 
 // NeedsSession reports whether golem undo can return changes to a session.
@@ -200,7 +212,7 @@ func (s Sessions) EachUnchecked(yield func(one *Session, profile string)) {
 			os.Remove(uncheckedFile(s, one.ID))
 		case len(profile) > 0 || one.isAbandoned() || s.Now().Sub(one.LastUsed) > time.Hour:
 			yield(one, string(profile))
-			if !NeedsSession(s, one) {
+			if !NeedsSession(s, one) && !isNews(one, s.Now()) {
 				os.Remove(uncheckedFile(s, one.ID)) // it is removed now, or holds something else
 			}
 		}
