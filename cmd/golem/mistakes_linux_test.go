@@ -142,6 +142,35 @@ func TestApplyWaits(t *testing.T) {
 	}
 }
 
+// TestReadOnlyPlace checks that golem says what to type after a command could not write to a
+// place, and that typing it works.
+func TestReadOnlyPlace(t *testing.T) {
+	t.Parallel()
+	p := newPickTest(t, map[string]string{"a.txt": "a\n"}, "true")
+	p.mkdir("out")
+	for _, test := range []struct{ flags, command, want string }{
+		{"", "mkdir /usr/x", "golem exec --root .:overlay --mount DIR:/DST:overlay adds a directory"},
+		{"--root .:ro", "mkdir made", "to let it change .: golem exec --root .:overlay -- mkdir made"},
+		{"--root .:overlay --mount=out:/out:ro", "mkdir /out/made", "to let it change out:/out: golem exec --root .:overlay --mount out:/out:overlay -- mkdir /out/made"},
+	} {
+		p := p.forTest(t)
+		p.startAt(400, append(strings.Fields("exec "+test.flags), strings.Fields(test.command)...)...)
+		code, seen := p.waitForEnd()
+		if code != 1 || !strings.Contains(seen, "golem: that place is read-only; ") || !strings.Contains(seen, test.want) {
+			t.Errorf("%s: code %d\n%s", test.flags, code, seen)
+		}
+		if _, line, ok := strings.Cut(test.want, ": golem "); ok {
+			if out, code := p.golem(strings.Fields(line)...); code != 0 || !strings.Contains(out, "made/") {
+				t.Errorf("golem %s: code %d\n%s", line, code, out)
+			}
+		}
+	}
+	p.startAt(400, "exec", "sh", "-c", "mkdir /usr/x; true")
+	if code, seen := p.waitForEnd(); code != 0 || strings.Contains(seen, "that place is") {
+		t.Errorf("after a success: code %d\n%s", code, seen)
+	}
+}
+
 // newTrustedPickTest writes a program, trusts it, and makes a session with a change.
 func newTrustedPickTest(t *testing.T, files map[string]string) *pickTest {
 	t.Helper()

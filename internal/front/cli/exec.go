@@ -93,6 +93,9 @@ does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 		if err := f.setNetwork(f.net); err != nil {
 			return err
 		}
+		if slices.ContainsFunc(f.set, func(s string) bool { return strings.HasPrefix(s, "limits.time=") }) {
+			return usageError("limits.time is for the commands of workers; " + flagHints["exec --timeout"])
+		}
 		if !slices.Contains([]string{"", "landlock", "namespaces"}, f.jail) {
 			return usagef("--jail %s: it is landlock or namespaces", sandbox.Shown(f.jail))
 		}

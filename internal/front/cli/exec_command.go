@@ -122,6 +122,9 @@ func (f *execFlags) explainFailure(cmd *cobra.Command, p *program.Program, gate 
 	if slices.Contains([]string{"docker", "docker-compose", "podman", "nerdctl"}, filepath.Base(args[0])) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: the jail has no container engine; run %s outside golem\n", shown)
 	}
+	if line := f.hosts.line.Load(); line != nil && line.SawReadOnly() {
+		f.explainReadOnly(cmd.ErrOrStderr(), args)
+	}
 	for _, arg := range args {
 		if inside := insideName(p, gate, arg); inside != "" {
 			fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s is %s in the jail\n", visible.Text(arg), visible.Text(inside))

@@ -63,6 +63,26 @@ func (f *execFlags) explainLimits(w io.Writer, args []string, ran jail.Result) {
 	fmt.Fprintf(w, "golem: %s; to raise it: %s\n", text, typeAgain(args, old, "--set", settings...))
 }
 
+// explainReadOnly says where a command may write, and the line that lets it write in a
+// directory that the user showed it read-only.
+func (f *execFlags) explainReadOnly(w io.Writer, args []string) {
+	const where = "golem: that place is read-only; a command can write in its home directory, /tmp and what is mounted copy-on-write; "
+	typed := os.Args[:max(1, len(os.Args)-len(args))]
+	for i, word := range typed {
+		for _, flag := range []string{"--root", "--mount"} {
+			value, ok := strings.CutPrefix(word, flag+"=")
+			if ok = ok || typed[max(0, i-1)] == flag; !ok {
+				continue
+			}
+			if dir, ok := strings.CutSuffix(value, ":ro"); ok {
+				fmt.Fprintf(w, "%sto let it change %s: %s\n", where, visible.Text(dir), typeAgain(args, []string{value}, flag, dir+":overlay"))
+				return
+			}
+		}
+	}
+	fmt.Fprintln(w, where+"golem exec --root .:overlay --mount DIR:/DST:overlay adds a directory")
+}
+
 // maxTyped is the longest command line that golem prints for the user to type.
 const maxTyped = 400
 

@@ -26,6 +26,9 @@ func (*Line) Connect(*os.File) error {
 	return err
 }
 
+// SawReadOnly returns false.
+func (*Line) SawReadOnly() bool { return false }
+
 // Suspend does nothing.
 func (*Line) Suspend() {}
 

@@ -3,11 +3,13 @@
 package terminal
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"os/signal"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -69,6 +71,7 @@ type Line struct {
 type relay struct {
 	from, to int
 	filter   Filter
+	readOnly atomic.Bool // the program printed that a place is read-only
 }
 
 // Open makes a line from golem's own streams. The program should get a terminal only if
@@ -371,6 +374,9 @@ func (r *relay) copy(ended *os.File) {
 		if n == 0 && !again {
 			return
 		}
+		if bytes.Contains(piece[:n], []byte("Read-only file system")) || bytes.Contains(piece[:n], []byte("EROFS")) {
+			r.readOnly.Store(true)
+		}
 		out = r.filter.Pass(out[:0], piece[:n])
 		write(r.to, out, nil) // if the terminal is gone, the program continues
 		if ended == nil {
@@ -379,6 +385,13 @@ func (r *relay) copy(ended *os.File) {
 			}
 		}
 	}
+}
+
+// SawReadOnly reports whether the program printed the system's error for a read-only place.
+func (l *Line) SawReadOnly() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.keys != nil && l.keys.readOnly.Load()
 }
 
 // Suspend stops golem after the user has stopped the program, and returns when golem
