@@ -182,14 +182,15 @@ type Usage struct {
 	Output     int64 `json:"output"`
 	CacheRead  int64 `json:"cache_read,omitempty"`
 	CacheWrite int64 `json:"cache_write,omitempty"`
-	Charged    int64 `json:"charged,omitempty"` // millionths of a dollar, if the server says what it charges
+	CacheHour  int64 `json:"cache_hour,omitempty"` // tokens of CacheWrite that are kept for an hour, which costs more
+	Charged    int64 `json:"charged,omitempty"`    // millionths of a dollar, if the server says what it charges
 }
 
 // Clamped returns the usage without numbers that cannot be true: servers report negative and
 // huge ones.
 func (u Usage) Clamped() Usage {
 	const most = 1 << 40
-	for _, n := range []*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite, &u.Charged} {
+	for _, n := range []*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite, &u.CacheHour, &u.Charged} {
 		*n = min(max(*n, 0), most)
 	}
 	return u
@@ -197,7 +198,12 @@ func (u Usage) Clamped() Usage {
 
 // Add returns the sum.
 func (u Usage) Add(v Usage) Usage {
-	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite, u.Charged + v.Charged}
+	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite, u.CacheHour + v.CacheHour, u.Charged + v.Charged}
+}
+
+// Max returns the higher of each number. Servers send running totals.
+func (u Usage) Max(v Usage) Usage {
+	return Usage{max(u.Input, v.Input), max(u.Output, v.Output), max(u.CacheRead, v.CacheRead), max(u.CacheWrite, v.CacheWrite), max(u.CacheHour, v.CacheHour), max(u.Charged, v.Charged)}
 }
 
 // An Error is the reason why there is no answer.

@@ -57,6 +57,20 @@ type usage struct {
 	Output     wire.Count `json:"output_tokens"`
 	CacheRead  wire.Count `json:"cache_read_input_tokens"`
 	CacheWrite wire.Count `json:"cache_creation_input_tokens"`
+	Written    struct {
+		Hour wire.Count `json:"ephemeral_1h_input_tokens"`
+	} `json:"cache_creation"`
+}
+
+// ReadUsage reads the usage in an event or a message, an object.
+func ReadUsage(object []byte) (model.Usage, error) {
+	var u usage
+	err := json.Unmarshal(object, &u)
+	return u.read(), err
+}
+
+func (u usage) read() model.Usage {
+	return model.Usage{Input: int64(u.Input), Output: int64(u.Output), CacheRead: int64(u.CacheRead), CacheWrite: int64(u.CacheWrite), CacheHour: int64(u.Written.Hour)}
 }
 
 // take processes an event.
@@ -166,11 +180,7 @@ func (g *gathering) say(p model.Piece) error {
 
 // count records tokens. The server sends running totals. An event without a number keeps
 // the last one.
-func (g *gathering) count(u usage) {
-	to := &g.usage
-	to.Input, to.Output = max(to.Input, int64(u.Input)), max(to.Output, int64(u.Output))
-	to.CacheRead, to.CacheWrite = max(to.CacheRead, int64(u.CacheRead)), max(to.CacheWrite, int64(u.CacheWrite))
-}
+func (g *gathering) count(u usage) { g.usage = g.usage.Max(u.read()) }
 
 // splitMessage returns the events of a message that came as one document.
 func splitMessage(document []byte) []wire.Event {

@@ -50,15 +50,30 @@ type chunk struct {
 	Feedback struct {
 		Reason wire.Text `json:"blockReason"`
 	} `json:"promptFeedback"`
-	Usage *struct {
-		Input    wire.Count `json:"promptTokenCount"`
-		ToolUse  wire.Count `json:"toolUsePromptTokenCount"`
-		Cached   wire.Count `json:"cachedContentTokenCount"`
-		Output   wire.Count `json:"candidatesTokenCount"`
-		Thoughts wire.Count `json:"thoughtsTokenCount"`
-	} `json:"usageMetadata"`
+	Usage *usage    `json:"usageMetadata"`
 	Model wire.Text `json:"modelVersion"`
 	Error json.RawMessage
+}
+
+type usage struct {
+	Input    wire.Count `json:"promptTokenCount"`
+	ToolUse  wire.Count `json:"toolUsePromptTokenCount"`
+	Cached   wire.Count `json:"cachedContentTokenCount"`
+	Output   wire.Count `json:"candidatesTokenCount"`
+	Thoughts wire.Count `json:"thoughtsTokenCount"`
+}
+
+func (u *usage) read() model.Usage {
+	input := u.Input + u.ToolUse
+	read := min(u.Cached, input)
+	return model.Usage{Input: int64(input - read), Output: int64(u.Output + u.Thoughts), CacheRead: int64(read)}.Clamped()
+}
+
+// ReadUsage reads the usageMetadata of a chunk, an object.
+func ReadUsage(object []byte) (model.Usage, error) {
+	var u usage
+	err := json.Unmarshal(object, &u)
+	return u.read(), err
 }
 
 type part struct {
@@ -102,9 +117,7 @@ func (g *gathering) take(sent wire.Event) (done bool, err error) {
 		g.model = string(c.Model)
 	}
 	if u := c.Usage; u != nil {
-		input := u.Input + u.ToolUse
-		read := min(u.Cached, input)
-		g.usage = model.Usage{Input: int64(input - read), Output: int64(u.Output + u.Thoughts), CacheRead: int64(read)}.Clamped()
+		g.usage = u.read()
 	}
 	if c.Feedback.Reason != "" {
 		g.block = string(c.Feedback.Reason)

@@ -104,6 +104,22 @@ func Names() []string {
 	return names
 }
 
+// VendorAt returns the vendor whose own server has a host, "" for none.
+func VendorAt(host string) string {
+	switch host {
+	case "chatgpt.com": // subscriptions have servers of their own
+		return openaiName
+	case "cloudcode-pa.googleapis.com":
+		return geminiName
+	}
+	for _, v := range vendors {
+		if u, err := url.Parse(v.base); err == nil && u.Hostname() == host && v.name != ollamaName {
+			return v.name
+		}
+	}
+	return ""
+}
+
 // Open returns the model. It sends nothing yet.
 func Open(o Options) (model.Model, error) {
 	before, name, _ := strings.Cut(o.Spec, ":")

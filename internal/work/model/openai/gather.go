@@ -310,15 +310,28 @@ func (g *gathering) count(u *usage) {
 	if u == nil || u.Input+u.Output == 0 {
 		return
 	}
+	g.usage = u.read(g.charges)
+}
+
+func (u *usage) read(charges bool) model.Usage {
 	read := min(max(u.In.Cached, u.Hit, u.Cached), u.Input)
 	output := u.Output
 	if more := u.Out.Reasoning; more > 0 && u.Total == u.Input+output+more {
 		output += more // this server counts thoughts apart
 	}
-	g.usage = model.Usage{Input: int64(u.Input - read), Output: int64(output), CacheRead: int64(read)}.Clamped()
-	if g.charges {
-		g.usage.Charged = int64(u.Cost)
+	all := model.Usage{Input: int64(u.Input - read), Output: int64(output), CacheRead: int64(read)}.Clamped()
+	if charges {
+		all.Charged = int64(u.Cost)
 	}
+	return all
+}
+
+// ReadUsage reads the usage in a chunk or a completion, an object. If the server charges, it
+// says there what an answer costs.
+func ReadUsage(object []byte, charges bool) (model.Usage, error) {
+	var u usage
+	err := json.Unmarshal(object, &u)
+	return u.read(charges), err
 }
 
 // answer returns the answer of a stream that has finished.

@@ -246,14 +246,28 @@ type respondEvent struct {
 		Error      json.RawMessage
 		Incomplete struct{ Reason string } `json:"incomplete_details"`
 		Output     []outputItem
-		Usage      *struct {
-			Input  wire.Count `json:"input_tokens"`
-			Output wire.Count `json:"output_tokens"`
-			In     struct {
-				Cached wire.Count `json:"cached_tokens"`
-			} `json:"input_tokens_details"`
-		}
+		Usage      *respondUsage
 	}
+}
+
+type respondUsage struct {
+	Input  wire.Count `json:"input_tokens"`
+	Output wire.Count `json:"output_tokens"`
+	In     struct {
+		Cached wire.Count `json:"cached_tokens"`
+	} `json:"input_tokens_details"`
+}
+
+func (u *respondUsage) read() model.Usage {
+	read := min(u.In.Cached, u.Input)
+	return model.Usage{Input: int64(u.Input - read), Output: int64(u.Output), CacheRead: int64(read)}.Clamped()
+}
+
+// ReadResponseUsage reads the usage of a response, an object.
+func ReadResponseUsage(object []byte) (model.Usage, error) {
+	var u respondUsage
+	err := json.Unmarshal(object, &u)
+	return u.read(), err
 }
 
 // take processes an event.
@@ -363,8 +377,7 @@ func (i *item) said() (text string) {
 // close processes the last event.
 func (g *responding) close(e respondEvent) error {
 	if u := e.Response.Usage; u != nil {
-		read := min(u.In.Cached, u.Input)
-		g.usage = model.Usage{Input: int64(u.Input - read), Output: int64(u.Output), CacheRead: int64(read)}.Clamped()
+		g.usage = u.read()
 	}
 	g.stop = model.Done
 	if e.Type == "response.incomplete" || e.Response.Status == "incomplete" {

@@ -21,6 +21,9 @@ type price struct {
 	long struct{ input, output float64 }
 }
 
+// hourWrite is how often a token that is cached for an hour costs the price of input.
+const hourWrite = 2
+
 // longInput is the number of input tokens from which some models cost more.
 const longInput = 200_000
 
@@ -79,5 +82,6 @@ func Cost(name string, u model.Usage) (dollars float64, known bool) {
 	if u.Input+u.CacheRead+u.CacheWrite > longInput && p.long.input > 0 {
 		p.input, p.cached, p.output = p.input*p.long.input, p.cached*p.long.input, p.output*p.long.output
 	}
-	return (float64(u.Input)*p.input + float64(u.Output)*p.output + float64(u.CacheRead)*p.cached + float64(u.CacheWrite)*p.written) / 1e6, true
+	hour := min(u.CacheHour, u.CacheWrite)
+	return (float64(u.Input)*p.input + float64(u.Output)*p.output + float64(u.CacheRead)*p.cached + float64(u.CacheWrite-hour)*p.written + float64(hour)*p.input*hourWrite) / 1e6, true
 }
