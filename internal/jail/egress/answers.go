@@ -14,8 +14,9 @@ type secretKey struct{}
 // A use of secrets: the one that golem adds to a request, nil for none, and those that its
 // answer must not have.
 type use struct {
-	add  *secret
-	hide []*secret
+	add     *secret
+	hide    []*secret
+	measure Measure // of the request, nil for none
 }
 
 func withSecrets(r *http.Request, u use) *http.Request {
@@ -47,6 +48,7 @@ func checkAnswer(answer *http.Response) error {
 	if fields > maxFields {
 		return refusal(fmt.Sprintf("the answer has %d headers, more than %d", fields, maxFields))
 	}
+	measureAnswer(answer)
 	return hideSecrets(answer)
 }
 

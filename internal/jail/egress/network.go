@@ -61,6 +61,10 @@ type Options struct {
 	// Missed, if set, gets every name and address that a program asked for and that is not
 	// on the list, with the port of a connection and 0 for a name.
 	Missed func(host string, port uint16)
+	// Meter, if set, starts to measure a request to which golem adds a credential, or returns
+	// the answer with which golem refuses it. It may return neither: then nothing is measured.
+	// It may replace the body of the request.
+	Meter func(r *http.Request, to Metered) (Measure, *http.Response)
 	// Now is the clock. It is required.
 	Now func() time.Time
 }

@@ -206,8 +206,15 @@ func (n *Network) serveRequest(w http.ResponseWriter, r *http.Request) {
 		// A server may answer while the program still sends.
 		http.NewResponseController(w).EnableFullDuplex()
 	}
+	m, ok := s.measure(w, r, secret)
+	if !ok {
+		return
+	}
+	if m != nil {
+		defer m.End()
+	}
 	if hide := s.secrets(); len(hide) > 0 {
-		w, r = hidingWriter{w, hide}, withSecrets(r, use{secret, hide})
+		w, r = hidingWriter{w, hide}, withSecrets(r, use{secret, hide, m})
 	}
 	if !s.ended {
 		ctx, cancel := n.outlive(r.Context())
@@ -342,6 +349,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 // roundTrip sends a request, by the user's proxy if there is one.
 func (n *Network) roundTrip(r *http.Request) (*http.Response, error) {
+	r = traceSent(r)
 	proxy, err := n.proxyFor(r.URL)
 	if err != nil {
 		return nil, err
