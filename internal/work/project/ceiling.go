@@ -45,6 +45,7 @@ func PolicySchema() strictyaml.Key {
 		}},
 		{Name: "models", Type: strictyaml.Texts, Example: "[\"ollama:*\", \"scripted:*\"]",
 			Doc: "The only models that runs may use; `*` stands for any part of a name without a slash."},
+		budgetKey("What one run, or the agents of one session of `golem exec`, may use. A lower limit of the program holds. Missing keys mean no limit."),
 	}}
 }
 
@@ -144,6 +145,9 @@ func parseLayer(l Layer, data []byte, tools []string) (Layer, error) {
 	}
 	if all, ok := l.at("credentials"); ok {
 		readCredentials(all, true, &problems)
+	}
+	if n, ok := l.at("budget"); ok {
+		budgetKey("").CheckAll(n, &problems)
 	}
 	for _, item := range l.items("models") {
 		if _, err := path.Match(item.Text, ""); err != nil || item.Text == "" {
@@ -359,6 +363,7 @@ func applyCeiling(l *loader) {
 		p.Network, p.Fetch = policy.Hosts{}, policy.Hosts{}
 		l.setEffective(place, "false", "sandbox", "network")
 	}
+	l.limitBudget()
 	if mode, place := c.widestMode(); isStricter(mode, p.Approval) {
 		if p.ApprovalBy.Line == 0 && p.ApprovalBy.Source != "" {
 			l.problems.Note(strictyaml.Problem{Place: p.ApprovalBy, What: p.Approval + " is not allowed: " + place.String(), Hint: "the widest mode is " + mode + "; leave out --approval and --yes"})
@@ -398,4 +403,44 @@ func (c Ceiling) Credentials() []Credential {
 		}
 	}
 	return list
+}
+
+// readBudget reads the limits of a budget in a tree.
+func readBudget(n strictyaml.Node, limits *policy.Limits, isWrong func(strictyaml.Node) bool) {
+	n.Decode(map[string]any{"budget.turns": &limits.Turns, "budget.workers": &limits.Workers, "budget.tokens": &limits.Tokens, "budget.cost": &limits.Cost, "budget.time": &limits.Budget}, isWrong)
+}
+
+// limitBudget lowers the budget of the project to those of the ceiling.
+func (l *loader) limitBudget() {
+	for _, layer := range l.env.Ceiling {
+		for _, name := range []string{"turns", "workers", "tokens", "cost", "time"} {
+			allowed, ok := layer.at("budget", name)
+			if !ok {
+				continue
+			}
+			var most policy.Limits
+			readBudget(strictyaml.Node{}.Set([]string{"budget", name}, allowed), &most, nil)
+			lowered := l.project.Limits.Meet(most)
+			if lowered == l.project.Limits {
+				continue
+			}
+			if asked, ok := l.tree.At("budget", name); ok && asked.Place.Line == 0 && asked.Place.Source != "" {
+				l.problems.Note(strictyaml.Problem{Place: asked.Place, What: "budget." + name + " is at most " + allowed.Text + ": " + allowed.Place.String(), Hint: "ask for less, or leave it out"})
+			}
+			l.project.Limits = lowered
+			l.setEffective(allowed.Place, allowed.Text, "budget", name)
+		}
+	}
+}
+
+// FixedBudget returns the limits of the administrator's policy, which no user raises.
+func (c Ceiling) FixedBudget() (limits policy.Limits) {
+	for _, l := range c {
+		if isPolicy := !slices.ContainsFunc(l.schema.Keys, func(k strictyaml.Key) bool { return k.Name == "credentials" }); isPolicy {
+			var own policy.Limits
+			readBudget(l.tree, &own, nil)
+			limits = limits.Meet(own)
+		}
+	}
+	return limits
 }

@@ -135,8 +135,7 @@ func (l *loader) readPlain() {
 		"effort": &p.Answers.Effort, "temperature": &p.Answers.Temperature, "max_answer_tokens": &p.Answers.MaxTokens, "show_thinking": &p.Answers.ShowThinking,
 		"model_server.url": &p.ModelServer.URL, "model_server.key": &p.ModelServer.Key, "model_server.api": &p.ModelServer.API,
 		"delegation.max_depth": &p.MaxDepth,
-		"budget.turns":         &limits.Turns, "budget.workers": &limits.Workers, "budget.tokens": &limits.Tokens, "budget.cost": &limits.Cost, "budget.time": &limits.Budget,
-		"limits.cpu": &limits.CPU, "limits.memory": &limits.Memory, "limits.pids": &limits.Pids,
+		"limits.cpu":           &limits.CPU, "limits.memory": &limits.Memory, "limits.pids": &limits.Pids,
 		"limits.time": &limits.Time, "limits.output": &limits.Output, "limits.file_size": &limits.FileSize, "limits.disk": &limits.Disk,
 		"jail.etc":        &p.Etc,
 		"sandbox.protect": &p.Protect, "sandbox.require_os_sandbox": &p.Level,
@@ -145,6 +144,7 @@ func (l *loader) readPlain() {
 		"clearance.limits.max_files": &clearance.MaxFiles, "clearance.limits.max_bytes": &clearance.MaxBytes, "clearance.limits.max_percent": &clearance.MaxPercent,
 		"clearance.limits.scan_bytes": &clearance.ScanBytes, "clearance.limits.scan_time": &clearance.ScanTime,
 	}, l.isWrong)
+	readBudget(l.tree, limits, l.isWrong)
 	switch p.Level {
 	case "true":
 		p.Level = "landlock"

@@ -43,7 +43,7 @@ func Schema() strictyaml.Key {
 		}},
 		{Name: "worker_paths", Type: strictyaml.Texts, Default: "[., workers, .workers]", Example: "[., workers, shared/workers]",
 			Doc: "Directories of the program where golem looks for workers by name."},
-		budgetKey(),
+		budgetKey("What one run may use, with all of its workers, or the agents of one session of `golem exec`. Missing keys mean no limit, except `turns` and `workers` of a run."),
 		clearanceKey(),
 		limitsKey(),
 		{Name: "jail", Type: strictyaml.Group, Example: "{etc: [php]}", Doc: "What commands see besides the directories of the sandbox.", Keys: []strictyaml.Key{
@@ -132,11 +132,11 @@ func approvalKey(read, write, del, doc string) strictyaml.Key {
 	}}
 }
 
-func budgetKey() strictyaml.Key {
+func budgetKey(doc string) strictyaml.Key {
 	return strictyaml.Key{Name: "budget", Type: strictyaml.Group, Example: "{turns: 50, cost: 2.50}",
-		Doc: "What one run may use, with all of its workers. Missing keys mean no limit, except `turns` and `workers`.", Keys: []strictyaml.Key{
-			{Name: "turns", Type: strictyaml.Whole, Example: "50", Valid: wholeFrom(1, 1_000_000_000, runLimit), Doc: "Answers of models, by default 500."},
-			{Name: "workers", Type: strictyaml.Whole, Example: "20", Valid: wholeFrom(1, 1_000_000_000, runLimit), Doc: "Workers that other workers start, including those before `--resume`; by default 200."},
+		Doc: doc, Keys: []strictyaml.Key{
+			{Name: "turns", Type: strictyaml.Whole, Example: "50", Valid: wholeFrom(1, 1_000_000_000, runLimit), Doc: "Answers of models; for a run by default 500."},
+			{Name: "workers", Type: strictyaml.Whole, Example: "20", Valid: wholeFrom(1, 1_000_000_000, runLimit), Doc: "Workers that other workers start, including those before `--resume`; by default 200. `golem exec` has none."},
 			{Name: "tokens", Type: strictyaml.Whole, Example: "200000", Valid: wholeFrom(1, 1_000_000_000_000, noLimit), Doc: "Input and output tokens."},
 			{Name: "cost", Type: strictyaml.Money, Example: "2.50", Valid: numberTo(1_000_000, false), Doc: "Price in US dollars."},
 			{Name: "time", Type: strictyaml.Span, Example: "30m", Valid: timeAbove0(noLimit), Doc: "Elapsed time."},
