@@ -166,40 +166,16 @@ func loopbackUp() error {
 func (a agent) try(t *testing.T, bin string) {
 	t.Parallel() // the agents spend more time waiting than working
 	model := newModelServer(t)
-	top := t.TempDir()
-	home, repository := filepath.Join(top, "home"), filepath.Join(top, "home", "repository")
-	files := map[string]string{"repository/old.txt": "old\n", ".ssh/id_test": "a secret\n", ".gitconfig": "[user]\n\tname = Somebody\n\temail = somebody@example.com\n"}
-	if a.files != nil {
-		maps.Copy(files, a.files(model.url))
-	}
-	for name, text := range files {
-		name = filepath.Join(home, name)
-		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	env := []string{"HOME=" + home, "GOLEM_STATE=" + filepath.Join(top, "state"), "TERM=dumb", "PATH=" + bin + ":" + os.Getenv("PATH")}
-	if a.env != nil {
-		env = append(env, a.env(model.url)...)
-	}
+	home, files, try := a.world(t, bin, model)
 	run := func(program string, args ...string) (stdout, stderr string) {
 		t.Helper()
-		var out, told strings.Builder
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
-		defer cancel()
-		cmd := exec.CommandContext(ctx, program, args...)
-		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = repository, env, &out, &told
-		if err := cmd.Run(); err != nil {
-			t.Fatalf("%s %q: %v\n%s\n%s\nresults of calls: %q\nother requests: %q", program, args, err, &out, &told, model.lastResults(), model.strays)
+		stdout, stderr, err := try(program, args...)
+		if err != nil {
+			t.Fatalf("%s %q: %v\n%s\n%s\nresults of calls: %q\nother requests: %q", program, args, err, stdout, stderr, model.lastResults(), model.strays)
 		}
-		return out.String(), told.String()
+		return stdout, stderr
 	}
-	run("git", "init", "-q", ".")
-	run("git", "add", ".")
-	run("git", "commit", "-qm", "first")
+	repository := filepath.Join(home, "repository")
 	before := describeTree(t, home)
 
 	stdout, stderr := run("golem", slices.Concat([]string{"exec"}, a.net, []string{"--", a.name}, a.args)...)
@@ -240,6 +216,46 @@ func (a agent) try(t *testing.T, bin string) {
 	if data, err := os.ReadFile(filepath.Join(repository, "both.txt")); string(data) != model.content+"old\n" {
 		t.Errorf("applied: got %q, %v", data, err)
 	}
+}
+
+// world makes a home directory with a repository in it. try runs a program there.
+func (a agent) world(t *testing.T, bin string, model *modelServer) (home string, files map[string]string, try func(program string, args ...string) (stdout, stderr string, err error)) {
+	t.Helper()
+	top := t.TempDir()
+	home = filepath.Join(top, "home")
+	files = map[string]string{"repository/old.txt": "old\n", ".ssh/id_test": "a secret\n", ".gitconfig": "[user]\n\tname = Somebody\n\temail = somebody@example.com\n"}
+	if a.files != nil {
+		maps.Copy(files, a.files(model.url))
+	}
+	for name, text := range files {
+		name = filepath.Join(home, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := []string{"HOME=" + home, "GOLEM_STATE=" + filepath.Join(top, "state"), "TERM=dumb", "PATH=" + bin + ":" + os.Getenv("PATH")}
+	if a.env != nil {
+		env = append(env, a.env(model.url)...)
+	}
+	try = func(program string, args ...string) (stdout, stderr string, err error) {
+		t.Helper()
+		var out, told strings.Builder
+		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, program, args...)
+		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = filepath.Join(home, "repository"), env, &out, &told
+		err = cmd.Run()
+		return out.String(), told.String(), err
+	}
+	for _, args := range [][]string{{"init", "-q", "."}, {"add", "."}, {"commit", "-qm", "first"}} {
+		if _, stderr, err := try("git", args...); err != nil {
+			t.Fatalf("git %q: %v\n%s", args, err, stderr)
+		}
+	}
+	return home, files, try
 }
 
 // describeTree describes the files below a directory by name, mode, modification time and a

@@ -31,6 +31,7 @@ type modelServer struct {
 	onCalls func() // called before the last answer, unless it is nil
 
 	mu      sync.Mutex
+	billed  bill
 	results []string // the results of calls in the last request with tools
 	strays  []string // unknown requests
 }
@@ -48,6 +49,9 @@ func newModelServer(t *testing.T) *modelServer {
 	routes.HandleFunc("POST /v1/responses", m.responses)
 	routes.HandleFunc("POST /v1/chat/completions", m.completions)
 	routes.HandleFunc("POST /v1beta/models/{call}", m.gemini)
+	routes.HandleFunc("POST /v1/messages/count_tokens", func(w http.ResponseWriter, _ *http.Request) {
+		json.NewEncoder(w).Encode(object{"input_tokens": 10})
+	})
 	routes.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		m.mu.Lock()
 		m.strays = append(m.strays, r.Method+" "+r.URL.Path)
@@ -67,6 +71,19 @@ func (m *modelServer) lastResults() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.results
+}
+
+// A bill is what a modelServer has reported to the agents.
+type bill struct{ requests, in, out int64 }
+
+// charge adds a request to the bill, and returns its tokens. Each request has other numbers.
+func (m *modelServer) charge() (in, out int64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.billed.requests++
+	in, out = 1000+7*m.billed.requests, 10+3*m.billed.requests
+	m.billed.in, m.billed.out = m.billed.in+in, m.billed.out+out
+	return in, out
 }
 
 // An offer is a tool that an agent offers to the model.
@@ -240,9 +257,10 @@ func (m *modelServer) anthropic(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	say := m.chooseTurn(offers, results)
+	in, out := m.charge()
 	s, stop := newStream(w), "end_turn"
 	s.send("message_start", object{"type": "message_start", "message": object{"id": "msg_1", "type": "message", "role": "assistant", "model": q.Model,
-		"content": []any{}, "stop_reason": nil, "stop_sequence": nil, "usage": object{"input_tokens": 10, "output_tokens": 1}}})
+		"content": []any{}, "stop_reason": nil, "stop_sequence": nil, "usage": object{"input_tokens": in, "output_tokens": 1}}})
 	block, delta := object{"type": "text", "text": ""}, object{"type": "text_delta", "text": say.text}
 	if say.tool != "" {
 		stop = "tool_use"
@@ -252,7 +270,7 @@ func (m *modelServer) anthropic(w http.ResponseWriter, r *http.Request) {
 	s.send("content_block_start", object{"type": "content_block_start", "index": 0, "content_block": block})
 	s.send("content_block_delta", object{"type": "content_block_delta", "index": 0, "delta": delta})
 	s.send("content_block_stop", object{"type": "content_block_stop", "index": 0})
-	s.send("message_delta", object{"type": "message_delta", "delta": object{"stop_reason": stop, "stop_sequence": nil}, "usage": object{"output_tokens": 10}})
+	s.send("message_delta", object{"type": "message_delta", "delta": object{"stop_reason": stop, "stop_sequence": nil}, "usage": object{"output_tokens": out}})
 	s.send("message_stop", object{"type": "message_stop"})
 }
 
@@ -290,6 +308,7 @@ func (m *modelServer) responses(w http.ResponseWriter, r *http.Request) {
 	case say.tool != "":
 		item = object{"id": "fc_" + say.id, "type": "function_call", "status": "completed", "call_id": say.id, "name": say.tool, "arguments": say.input()}
 	}
+	in, out := m.charge()
 	response := object{"id": "resp_1", "object": "response", "model": q.Model, "status": "in_progress", "output": []any{}}
 	s := newStream(w)
 	s.send("response.created", object{"type": "response.created", "response": response})
@@ -299,8 +318,8 @@ func (m *modelServer) responses(w http.ResponseWriter, r *http.Request) {
 	}
 	s.send("response.output_item.done", object{"type": "response.output_item.done", "output_index": 0, "item": item})
 	s.send("response.completed", object{"type": "response.completed", "response": object{"id": "resp_1", "object": "response", "model": q.Model, "status": "completed",
-		"output": []any{item}, "usage": object{"input_tokens": 10, "input_tokens_details": object{"cached_tokens": 0}, "output_tokens": 10,
-			"output_tokens_details": object{"reasoning_tokens": 0}, "total_tokens": 20}}})
+		"output": []any{item}, "usage": object{"input_tokens": in, "input_tokens_details": object{"cached_tokens": 0}, "output_tokens": out,
+			"output_tokens_details": object{"reasoning_tokens": 0}, "total_tokens": in + out}}})
 }
 
 // completions answers as POST /v1/chat/completions does.
@@ -347,7 +366,8 @@ func (m *modelServer) completions(w http.ResponseWriter, r *http.Request) {
 	}
 	s.send("", chunk(delta, nil))
 	last := chunk(object{}, stop)
-	last["usage"] = object{"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20}
+	in, out := m.charge()
+	last["usage"] = object{"prompt_tokens": in, "completion_tokens": out, "total_tokens": in + out}
 	s.send("", last)
 	s.send("", "[DONE]")
 }
@@ -399,13 +419,17 @@ func (m *modelServer) gemini(w http.ResponseWriter, r *http.Request) {
 	case say.tool != "":
 		part = object{"functionCall": object{"id": say.id, "name": say.tool, "args": say.args}}
 	}
+	call := r.PathValue("call")
+	if strings.HasSuffix(call, ":countTokens") {
+		json.NewEncoder(w).Encode(object{"totalTokens": 10})
+		return
+	}
+	in, out := m.charge()
 	answer := object{"candidates": []any{object{"index": 0, "finishReason": "STOP", "content": object{"role": "model", "parts": []any{part}}}},
-		"usageMetadata": object{"promptTokenCount": 10, "candidatesTokenCount": 10, "totalTokenCount": 20}}
-	switch call := r.PathValue("call"); {
+		"usageMetadata": object{"promptTokenCount": in, "candidatesTokenCount": out, "totalTokenCount": in + out}}
+	switch {
 	case strings.HasSuffix(call, ":streamGenerateContent"):
 		newStream(w).send("", answer)
-	case strings.HasSuffix(call, ":countTokens"):
-		json.NewEncoder(w).Encode(object{"totalTokens": 10})
 	default:
 		json.NewEncoder(w).Encode(answer)
 	}

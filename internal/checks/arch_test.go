@@ -88,6 +88,7 @@ var layers = []layer{
 	{"internal/work/model/*", 4, "one directory per model vendor; wire has their HTTP client, models finds them by name"},
 	{"internal/jail/network", 5, "which hosts a session may reach, with which credentials, and when golem asks"},
 	{"internal/work/toolset/*", 5, "the built-in tools, one directory per set"},
+	{"internal/work/spending", 5, "counts what the requests of foreign agents to models cost, and keeps them within a budget"},
 	{"internal/work/instruction", 5, "files with instructions for workers, such as AGENTS.md, and which of them the user trusts"},
 	{"internal/work/ignored", 5, "new files that git ignores, which lists show as one line"},
 	{"internal/work/calltree", 5, "which worker may call which, and what each may do there"},

@@ -11,9 +11,11 @@ import (
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/records/storage"
 	"github.com/golem-forge/golem/internal/work/choice"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/session"
+	"github.com/golem-forge/golem/internal/work/spending"
 	"github.com/golem-forge/golem/internal/work/toolset/settle"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -106,6 +108,8 @@ type sessionDocument struct {
 	Running *changes.Holder `json:"running,omitempty"`
 	// Input is the input of the first run in the session, if it is known.
 	Input string `json:"input,omitempty"`
+	// Cost is what its agents asked of models, nil for nothing.
+	Cost *spending.Account `json:"cost,omitempty"`
 	// Others are the targets of directories that the session changed and that are not
 	// mounted now.
 	Others []string `json:"others,omitempty"`
@@ -120,6 +124,9 @@ func aboutSession(p *program.Program, s *session.Session) (sessionDocument, erro
 	d := sessionDocument{ID: s.ID, Begun: s.Started, Used: s.LastUsed, Copy: s.Copy}
 	d.Files, d.Bytes = k.Usage()
 	d.Others = k.OtherTargets()
+	if spent := storage.SpentIn(s); !spent.IsEmpty() {
+		d.Cost = &spent
+	}
 	return d, nil
 }
 

@@ -40,6 +40,7 @@ type execFlags struct {
 	env     []string
 	publish []string
 	detach  bool
+	budget  []string
 }
 
 func newExec() *cobra.Command {
@@ -65,7 +66,7 @@ continues in the newest session here that has changes.
 The exit code is the command's, or 128 plus the number of the signal that ended it. If golem
 does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 		Example: `  golem exec claude
-  golem exec -c -- npm test
+  golem exec --budget cost=5 codex
   golem exec --root .:ro --mount ./out:/out:rw make report`,
 	}
 	f := &execFlags{gateFlags: addSessionFlags(cmd, "a new one"), given: addMountFlags(cmd)}
@@ -74,6 +75,7 @@ does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 	addDetach(cmd, &f.detach, "the command")
 	cmd.Flags().SetInterspersed(false) // the flags after CMD are its own
 	cmd.Flags().StringVar(&f.net, "net", "", netUsage)
+	cmd.Flags().StringSliceVar(&f.budget, "budget", nil, "what the agent may use of models in its session: cost=DOLLARS, tokens=N, turns=N (answers), time=30m; may be given again")
 	cmd.Flags().StringVar(&f.jail, "jail", "", "the weakest level to accept: landlock or namespaces; without it golem uses the strongest that works here")
 	cmd.Flags().StringVar(&f.profile, "profile", "", "settings, credentials and variables for the command; --profile-help lists the profiles")
 	cmd.Flags().BoolVar(&f.list, "profile-help", false, "list the profiles, yours and the built-in ones, and how to write one")
@@ -102,7 +104,7 @@ does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 		if !slices.Contains([]string{"ask", "yes", "no"}, f.apply) {
 			return usagef("--apply %s: it is ask, yes or no", sandbox.Shown(f.apply))
 		}
-		if err := f.passable(); err != nil {
+		if err := cmp.Or(f.passable(), f.setBudget()); err != nil {
 			return err
 		}
 		if wantsJSON(cmd) {
@@ -182,6 +184,9 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err := f.askTrust(cmd, p, false); err != nil {
 		return err
 	}
+	if err := checkBudget(p, agent); err != nil {
+		return err
+	}
 	if f.startsNew() {
 		if err := p.Storage.CheckLimit(); err != nil {
 			return err
@@ -228,6 +233,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 		waiting, wrong = f.after(cmd, p, gate)
 		err = cmp.Or(err, wrong)
 		printWaitingHosts(cmd.ErrOrStderr(), gate.WaitingHosts(), f.hosts.why())
+		f.tellCost(cmd.ErrOrStderr(), gate, agent, args[0])
 	}
 	late := gate.Close()
 	err = withLate(cmd, err, late)

@@ -217,6 +217,10 @@ func printWaitingHosts(w io.Writer, list []network.WaitingHost, why error) {
 		fmt.Fprintln(w, "golem: "+why.Error())
 	}
 	for _, h := range list {
+		if h.Raise != "" {
+			fmt.Fprintf(w, "golem: it has reached the limit of its budget; golem approve %s raises the limit by %s, and golem exec -c continues\n", h.Request, h.Raise)
+			continue
+		}
 		if h.Listed {
 			fmt.Fprintf(w, "golem: it asked for %s, and golem asks you first because it may have read untrusted content; golem approve %s allows it once\n", visible.Text(h.Host), h.Request)
 			continue

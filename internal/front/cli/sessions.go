@@ -41,7 +41,7 @@ holds nothing. golem keeps all others until you remove them. It lists the newest
 			older, list = most-last, list[:last]
 		}
 		documents := []sessionDocument{}
-		rows := [][]string{{"session", "started by", "used", "state", "keeps", "", ""}}
+		rows := [][]string{{"session", "started by", "used", "state", "keeps", "", "", ""}}
 		for _, w := range list {
 			d, err := w.about()
 			if err != nil {
@@ -106,7 +106,15 @@ func (w *workSession) listRow(d sessionDocument) []string {
 	if d.Running != nil {
 		state += ": " + describeHolder(*d.Running)
 	}
-	return []string{d.ID, what, age(d.Used), state, visible.Count(d.Files, "file"), visible.Amount(d.Bytes), on}
+	return []string{d.ID, what, age(d.Used), state, visible.Count(d.Files, "file"), visible.Amount(d.Bytes), on, d.price()}
+}
+
+// price returns what the agents of the session cost, in a word; "" for nothing.
+func (d sessionDocument) price() string {
+	if d.Cost == nil {
+		return ""
+	}
+	return d.Cost.Price()
 }
 
 func minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
@@ -190,6 +198,9 @@ func (w *workSession) showHeader(out io.Writer, about sessionDocument) {
 		{"directories", cmp.Or(strings.Join(dirs, ", "), "none that is still mounted")},
 		{"keeps", fmt.Sprintf("%s, %s", visible.Count(about.Files, "file"), visible.Amount(about.Bytes))},
 		{"state", about.State + nextFor(w.ID, about.State)},
+	}
+	if about.Cost != nil {
+		rows = append(rows, []string{"models", about.Cost.String()})
 	}
 	printColumns(out, rows)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/jail/egress"
+	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/audit"
 	"github.com/golem-forge/golem/internal/work/project"
 )
@@ -41,6 +42,8 @@ type Options struct {
 	// MayBePrivate reports whether golem's own requests may reach a host, with its port, at a
 	// private address. nil is for a program that the user trusts: it may name any.
 	MayBePrivate func(host string) bool
+	// Meter, if set, is that of egress.Options.
+	Meter func(*http.Request, egress.Metered) (egress.Measure, *http.Response)
 }
 
 // Networks are the networks of a gate whose commands reach only some hosts.
@@ -86,7 +89,8 @@ func (n *Networks) Egress(hosts policy.Hosts, workers []string, source func() st
 		log := &connectionLog{journal: n.Journal, workers: workers, prefix: n.newName()}
 		return egress.New(egress.Options{Hosts: hosts, AllowPrivate: n.Project.AllowPrivate, Private: n.Project.Private, Proxy: environmentProxy, Record: log.record, Missed: missed.add, Now: n.Now, Authority: authority, Credentials: credentials, Program: program,
 			Optional: n.Project.Optional, Tainted: func() bool { return source() != "" }, ListedOnly: !n.Project.AskHosts || hosts.IsEmpty(),
-			Ask: func(ctx context.Context, q egress.Question) egress.Answer { return n.askHost(ctx, workers, q, source) }})
+			Ask:   func(ctx context.Context, q egress.Question) egress.Answer { return n.askHost(ctx, workers, q, source) },
+			Meter: n.Meter})
 	}
 	e := &jail.Egress{Ports: slices.Compact(slices.Sorted(slices.Values(ports))), Open: open, Host: hostPorts(hosts),
 		NamesOnly: hosts.IsEmpty(), Count: missed.begin, Suggest: n.suggest,
@@ -132,10 +136,12 @@ func systemCertificates(environment []string) []byte {
 // maxCertificates is the most bytes of certificates that commands get.
 const maxCertificates = 700 << 10
 
-// A WaitingHost is a host that a command asked for, and that nobody has decided about.
+// A WaitingHost is a host that a command asked for, and that nobody has decided about. A
+// limit that a command has reached has no host.
 type WaitingHost struct {
 	Host, Request string
-	Listed        bool // the list has it, but the session is tainted
+	Listed        bool   // the list has it, but the session is tainted
+	Raise         string // by how much an approval raises the limit
 }
 
 // Waiting returns the hosts that commands asked for in vain, and that golem approve can
@@ -157,6 +163,29 @@ func (n *Networks) askHost(ctx context.Context, workers []string, q egress.Quest
 	if err != nil {
 		return egress.Later
 	}
+	return n.ask(ctx, r, WaitingHost{Host: q.Host, Listed: q.Listed})
+}
+
+// AskRaise asks whether an agent may go beyond a limit. The mode approve_all does not answer:
+// it would end the limit.
+func (n *Networks) AskRaise(ctx context.Context, key, limit, more string) egress.Answer {
+	if approval.Mode(n.Project.Approval) == approval.ApproveAll {
+		return egress.Later
+	}
+	who := "the agent"
+	if n.Session != "" {
+		who += " in session " + n.Session
+	}
+	r, err := tool.NewCommandRequest("budget", "let "+who+" use "+more+" more than its limit of "+limit+" ("+key+")", nil, nil, nil, map[string]string{"key": key, "limit": limit, "more": more, "session": n.Session})
+	if err != nil {
+		return egress.Later
+	}
+	return n.ask(ctx, r, WaitingHost{Raise: more})
+}
+
+// ask asks the user. The answer is in the journal before it counts. Without one, the request
+// is among those that wait.
+func (n *Networks) ask(ctx context.Context, r tool.Request, waiting WaitingHost) egress.Answer {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	approver := n.begin(&r, cancel)
@@ -170,12 +199,12 @@ func (n *Networks) askHost(ctx context.Context, workers []string, q egress.Quest
 	if a.Verdict == tool.Undecided {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		if w := (WaitingHost{q.Host, a.ID, q.Listed}); a.ID != "" && !slices.Contains(n.waiting, w) {
-			n.waiting = append(n.waiting, w)
+		if waiting.Request = a.ID; a.ID != "" && !slices.Contains(n.waiting, waiting) {
+			n.waiting = append(n.waiting, waiting)
 		}
 		return egress.Later
 	}
-	record := audit.Record{Kind: audit.Answer, Origin: r.Origin.String(), Workers: workers, Tool: r.Tool, Effects: []string{r.Effects[0].String()},
+	record := audit.Record{Kind: audit.Answer, Origin: r.Origin.String(), Workers: r.Workers, Tool: r.Tool, Effects: visible.Each(r.Effects, policy.Effect.String),
 		Decision: "no", By: a.By, Seen: a.Seen.String(), Front: a.Front, Shown: a.Shown, Text: a.Text, Digest: r.Digest, Request: a.ID, Note: a.Note}
 	if a.Approves(r) {
 		record.Decision = "yes"

@@ -9,6 +9,7 @@ import (
 	"github.com/golem-forge/golem/internal/records/audit"
 	"github.com/golem-forge/golem/internal/work/run"
 	"github.com/golem-forge/golem/internal/work/session"
+	"github.com/golem-forge/golem/internal/work/spending"
 )
 
 // ErrChanged is the error if a session that was to be removed as clean has changes.
@@ -120,4 +121,19 @@ func (s Storage) IsRunning(one *session.Session) bool {
 	}
 	defer dir.Close()
 	return run.IsLocked(dir)
+}
+
+// SpentIn returns what the agents of a session asked of models, and what that cost. It is
+// empty if that cannot be read.
+func SpentIn(one *session.Session) spending.Account {
+	dir, err := one.OpenState()
+	if err != nil {
+		return spending.Account{}
+	}
+	defer dir.Close()
+	spent, err := spending.Read(dir)
+	if err != nil {
+		return spending.Account{}
+	}
+	return spent
 }

@@ -88,6 +88,7 @@ type OpenWorker struct {
 	mu        sync.Mutex
 	running   []io.Closer // what the gates of this gate's workers have started, in this order
 	networks  *network.Networks
+	spending  *meter // counts what the program that the user runs asks of models; nil for others
 
 	Session    *session.Session // nil if no mount is an overlay, unless it is for a run or golem exec
 	HasHome    bool             // the program that the user runs has a home directory from an earlier call
@@ -240,7 +241,13 @@ func (p *Program) OpenWorker(v WorkerOptions) (opened *OpenWorker, err error) {
 	gate.Approver, gate.Enter, gate.Changed, gate.ShowReads = approver, work.Enter(), work.CommandChanges, v.ShowReads
 	d := &OpenWorker{Gate: gate, program: p, allFiles: files, work: work, records: rec, journal: journal, writers: writers, done: done, exec: v.Exec, called: v.Tools, once: v.SingleCall, untrusted: v.Untrusted, opened: p.options.Now(), clipboard: v.Clipboard, onOutput: v.OnOutput, step: step,
 		Session: work.Session, Notes: work.Notes, StartNotes: append(work.StartNotes, network.PresetNotes(p.presets)...)}
-	d.networks = network.New(network.Options{Project: p.Project, Environ: p.options.Environ, HostEnviron: p.hostEnv().Safe, Secret: p.options.Secret, Presets: p.FindPresets, Journal: d.Journal, Approver: approver, Process: rec.Process, Now: p.options.Now, MayBePrivate: p.options.Job})
+	if v.Exec != nil {
+		if d.spending, err = d.newMeter(); err != nil {
+			return closed(err)
+		}
+	}
+	d.networks = network.New(network.Options{Project: p.Project, Environ: p.options.Environ, HostEnviron: p.hostEnv().Safe, Secret: p.options.Secret, Presets: p.FindPresets, Journal: d.Journal, Approver: approver, Process: rec.Process, Now: p.options.Now, MayBePrivate: p.options.Job,
+		Meter: d.spending.measure()})
 	if work.Session != nil {
 		d.networks.Session = work.Session.ID
 	}
@@ -479,7 +486,7 @@ func canonicalRules(files *sandbox.Sandbox, c policy.Approvals) (*sandbox.Sandbo
 // Close ends the commands, writes the rest of the journal and closes the state. Its error
 // names the calls that were done.
 func (d *OpenWorker) Close() error {
-	return d.done.ExplainError(errors.Join(closeAll(d.running), d.work.Close(), d.journal.Close(), d.writers.Remove(), d.records.Close()))
+	return d.done.ExplainError(errors.Join(closeAll(d.running), d.spending.close(), d.work.Close(), d.journal.Close(), d.writers.Remove(), d.records.Close()))
 }
 
 // closeAll closes in reverse order.

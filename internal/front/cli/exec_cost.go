@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/jail/network"
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/spending"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// setBudget applies the values of --budget.
+func (f *execFlags) setBudget() error {
+	for _, item := range f.budget {
+		name, value, ok := strings.Cut(item, "=")
+		if !ok || value == "" || !slices.Contains([]string{"cost", "tokens", "turns", "time"}, name) {
+			return usagef("--budget %s: it is cost=DOLLARS, tokens=N, turns=N or time=30m, such as --budget cost=5", sandbox.Shown(item))
+		}
+		f.set = append(f.set, "budget."+name+"="+strings.TrimPrefix(value, "$"))
+	}
+	return nil
+}
+
+// checkBudget refuses a budget that golem cannot keep, because the agent has a key itself.
+func checkBudget(p *program.Program, agent network.Agent) error {
+	_, readable := describeFiles(agent.ProfileFor(p.Project.Network))
+	if !spending.HasLimits(p.Project.Limits) || p.Project.Network.IsEmpty() || len(readable) == 0 {
+		return nil
+	}
+	advice := "log in, or set a key, as golem exec --profile-help says"
+	if p.Project.Network.IsAll() {
+		advice = "leave out --net on, or name hosts: --net +HOST"
+	}
+	return usagef("budget: %s can read %s itself, so golem does not count its requests and cannot keep the limits; %s", visible.Text(agent.Profile.Name), strings.Join(readable, ", "), advice)
+}
+
+// tellCost prints what an agent has cost.
+func (f *execFlags) tellCost(w io.Writer, gate *program.OpenWorker, agent network.Agent, command string) {
+	name := visible.Text(filepath.Base(command))
+	spent, err := gate.Spent()
+	hosts := gate.Hosts()
+	switch {
+	case err != nil:
+		fmt.Fprintf(w, "golem: %s: golem cannot read what its requests cost: %s\n", name, visible.Line(err.Error(), 300))
+	case !spent.IsEmpty():
+		fmt.Fprintf(w, "golem: %s  %s\n", name, spent)
+	case len(agent.Profile.Outside) == 0 || hosts.IsEmpty():
+	case hosts.IsAll():
+		fmt.Fprintf(w, "golem: %s  not counted: with the network on golem does not see its requests to models\n", name)
+	case len(agent.Logins) == 0:
+		fmt.Fprintf(w, "golem: %s  not counted: golem counts only requests to which it adds a key\n", name)
+	}
+}
