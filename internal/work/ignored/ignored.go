@@ -24,12 +24,19 @@ func None(string, []string) (map[string]string, bool, error) { return nil, true,
 
 // Mark marks those changes that are new files in ignored places. sourceOf returns the user's
 // directory of a mount. Whatever a session has done to the rules does not count, and neither does
-// a file that was there before. Without a finder, or if the directory is in no repository, only
+// a file that was there before. A directory that takes the place of a file or symlink is applied
+// whole, so what is in it is not ignored. Without a finder, or if the directory is in no repository, only
 // the directories of package managers are ignored.
 func Mark(list []changes.Change, sourceOf func(target string) string, find Finder) {
 	names, at := make(map[string][]string), make(map[string][]int) // by the target of a mount
+	replaced := make(map[string]bool)                              // directories in place of something else
+	for _, c := range list {
+		if c.Kind == overlay.Dir && c.OldKind != overlay.Dir && c.OldKind != overlay.Nothing {
+			replaced[c.Name()] = true
+		}
+	}
 	for i, c := range list {
-		if c.Op != overlay.Create || c.OldKind != overlay.Nothing || c.Conflict || strings.Contains("/"+c.Path+"/", "/.git/") {
+		if isWithin(c.Name(), replaced) || c.Op != overlay.Create || c.OldKind != overlay.Nothing || c.Conflict || strings.Contains("/"+c.Path+"/", "/.git/") {
 			continue
 		}
 		name := c.Path
@@ -63,6 +70,16 @@ func Mark(list []changes.Change, sourceOf func(target string) string, find Finde
 			c.IgnoredIn, c.IgnoredByGit = full, ok
 		}
 	}
+}
+
+// isWithin reports whether one of the directories above a path is in the set.
+func isWithin(name string, set map[string]bool) bool {
+	for len(set) > 0 && len(name) > 1 {
+		if name = path.Dir(name); set[name] {
+			return true
+		}
+	}
+	return false
 }
 
 // ownedByPackages returns those names that are in a directory of a package manager.
