@@ -4,60 +4,136 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"path"
 	"slices"
 	"strings"
 )
 
-// few is how many flags of one group come before the other flags of that group and of all
-// others.
-const few = 3
+// The limits on the first flags of a list, so that the first of each group are on one screen.
+const (
+	few  = 3  // flags of a group
+	half = 10 // flags of files that become code, and as many others
+)
 
-// Order sorts flags for a person: first the riskiest, but only of a few files in each group,
-// then the other flags, and last those of files that a package manager installed. So no number of
-// flags of one group can hide another group. Everything that lists flags uses this order.
+// Order sorts flags for a person. First come a few flags of each reason for which files become
+// code, then a few of each other group, then the others, and last those of files that a package
+// manager installed. So no number of flags of one group can hide another group. Everything that
+// lists flags or changes uses this order.
 func Order(flags []Flag) { OrderBy(flags, func(f Flag) Flag { return f }) }
 
-// OrderBy sorts values that belong to flags as Order does. The sort is stable.
+// OrderBy sorts values that belong to flags as Order does. The order of the list matters only for
+// flags of one file.
 func OrderBy[T any](list []T, flag func(T) Flag) {
 	slices.SortStableFunc(list, func(a, b T) int {
 		x, y := flag(a), flag(b)
-		if x.Installed != y.Installed {
-			return compareBool(x.Installed, y.Installed)
-		}
-		return y.Risk - x.Risk
+		return cmp.Or(y.Risk-x.Risk, strings.Compare(x.Path, y.Path))
 	})
+	flags := make([]Flag, len(list))
+	for i, value := range list {
+		flags[i] = flag(value)
+	}
 	type place struct {
 		value T
-		late  bool
+		part  part
 	}
-	places := make([]place, len(list))
-	type one struct{ group, path string }
-	count, seen := make(map[string]int), make(map[one]bool)
+	places, parts := make([]place, len(list)), partsOf(flags)
 	for i, value := range list {
-		f := flag(value)
-		at := one{f.group(), f.Path}
-		late := f.Installed || seen[at] || count[at.group] >= few // a second flag of a file is late, too
-		if places[i] = (place{value, late}); !late {
-			count[at.group]++
-		}
-		seen[at] = true
+		places[i] = place{value, parts[i]}
 	}
-	slices.SortStableFunc(places, func(a, b place) int { return compareBool(a.late, b.late) })
+	slices.SortStableFunc(places, func(a, b place) int { return cmp.Compare(a.part, b.part) })
 	for i, p := range places {
 		list[i] = p.value
 	}
 }
 
-// compareBool sorts false before true.
-func compareBool(a, b bool) int {
-	switch {
-	case a == b:
-		return 0
-	case b:
-		return -1
+// A part of a list of flags.
+type part int
+
+// The parts, in their order.
+const (
+	firstCode      part = iota // a few flags of each reason for which files become code
+	firstOther                 // a few of each other group
+	moreCode                   // the other flags of files that become code
+	moreOther                  // all other flags
+	firstInstalled             // a few of each group in files of packages
+	moreInstalled
+)
+
+// partsOf returns the part of each flag. The flags must be sorted by their risk.
+func partsOf(flags []Flag) []part {
+	type one struct{ group, path string }
+	parts, most := make([]part, len(flags)), perGroup(flags)
+	count, seen, code := make(map[string]int), make(map[one]bool), 0
+	for i, f := range flags {
+		group := f.group()
+		at := one{group, f.Path}
+		first := !seen[at] && count[group] < most[f.half()] // a second flag of a file is not among the first
+		if seen[at] = true; first {
+			count[group]++
+		}
+		switch {
+		case f.Installed && first:
+			parts[i] = firstInstalled
+		case f.Installed:
+			parts[i] = moreInstalled
+		case f.BecomesCode() && first && code < half:
+			parts[i] = firstCode
+			code++
+		case f.BecomesCode():
+			parts[i] = moreCode
+		case first:
+			parts[i] = firstOther
+		default:
+			parts[i] = moreOther
+		}
 	}
-	return 1
+	return parts
+}
+
+// FirstCode returns how many values at the beginning of a list belong to the first flags of files
+// that become code. The list must be in the order of OrderBy.
+func FirstCode[T any](list []T, flag func(T) Flag) (n int) {
+	for n < min(len(list), half) && flag(list[n]).half() == firstCode {
+		n++
+	}
+	return n
+}
+
+// half returns the part in whose first lines a flag may be.
+func (f Flag) half() part {
+	switch {
+	case f.Installed:
+		return firstInstalled
+	case f.BecomesCode():
+		return firstCode
+	}
+	return firstOther
+}
+
+// perGroup returns how many flags of each group are among the first: fewer, if there are many
+// groups.
+func perGroup(flags []Flag) map[part]int {
+	count, of := make(map[string]int), make(map[string]part)
+	for _, f := range flags {
+		count[f.group()]++
+		of[f.group()] = f.half()
+	}
+	most := map[part]int{firstCode: few, firstOther: few, firstInstalled: few}
+	lines := func(at part) (n int) {
+		for group, flags := range count {
+			if of[group] == at {
+				n += min(flags, most[at])
+			}
+		}
+		return n
+	}
+	for at := range most {
+		for most[at] > 1 && lines(at) > half {
+			most[at]--
+		}
+	}
+	return most
 }
 
 // group returns what a flag has in common with others: its kind, and for a file that becomes
@@ -71,33 +147,23 @@ func (f Flag) group() string {
 	return fmt.Sprint(name, f.Deleted, f.Installed)
 }
 
-// Shorten returns the flags for a list of about most lines. It keeps the first flags of every
-// group, whatever the other groups have. The last one that it keeps of a group says how many
-// more there are. The flags must be in the order of Order.
-func Shorten(flags []Flag, most int) []Flag {
-	count := make(map[string]int)
+// Shorten returns the flags for a list of about one screen. One flag stands for all of its group
+// in a package. Of every group it keeps the first flags, whatever the other groups have. The last
+// one that it keeps of a group says how many more there are. The flags must be in the order of
+// Order.
+func Shorten(flags []Flag) (list []Flag) {
+	flags = foldPackages(flags)
+	count, shown, most := make(map[string]int), make(map[string]int), perGroup(flags)
 	for _, f := range flags {
-		count[f.group()]++
+		count[f.group()] += f.stands()
 	}
-	each := few
-	for ; each > 1; each-- {
-		lines := 0
-		for _, n := range count {
-			lines += min(n, each)
-		}
-		if lines <= most {
-			break
-		}
-	}
-	var list []Flag
-	shown := make(map[string]int)
 	for _, f := range flags {
 		group := f.group()
-		if shown[group]++; shown[group] > each {
+		if shown[group]++; shown[group] > most[f.half()] {
 			continue
 		}
-		if more := count[group] - each; more > 0 && shown[group] == each {
-			f.Text += fmt.Sprintf("; and %d more like it", more)
+		if count[group] -= f.stands(); count[group] > 0 && shown[group] == most[f.half()] {
+			f.Text += fmt.Sprintf("; and %d more like it", count[group])
 		}
 		list = append(list, f)
 	}
@@ -117,9 +183,10 @@ func FirstOfEach(flags []Flag) (list []Flag) {
 	return list
 }
 
-// Sort sorts values that belong to files in the order in which flags first name the files.
-// A flag of a directory counts for every file in it. The sort is stable.
-func Sort[T any](files []T, pathOf func(T) string, flags []Flag) {
+// Sort sorts values that belong to files in the order in which flags first name the files. A flag
+// of a directory counts for the files in it, among the first flags only for one of them. The sort
+// is stable. first is how many of the values belong to the first flags: see Order.
+func Sort[T any](files []T, pathOf func(T) string, flags []Flag) (first int) {
 	flags = slices.Clone(flags)
 	Order(flags)
 	places := make(map[string]int)
@@ -133,31 +200,47 @@ func Sort[T any](files []T, pathOf func(T) string, flags []Flag) {
 		place int
 	}
 	list := make([]ranked, len(files))
-	above := make(map[string]int) // the places of directories, for trees with many levels
-	var placeOf func(name string) int
-	placeOf = func(name string) int {
-		place, ok := places[name]
-		if !ok {
-			place = len(flags)
-		}
-		n := strings.LastIndexByte(name, '/')
-		if n <= 0 {
+	const none = math.MaxInt
+	above, used := make(map[string]int), make(map[int]bool)
+	var placeOf func(dir string) int // the first place of a directory or one above
+	placeOf = func(dir string) int {
+		place, known := above[dir]
+		if known {
 			return place
 		}
-		up, ok := above[name[:n]]
+		place, ok := places[dir]
 		if !ok {
-			up = placeOf(name[:n])
-			above[name[:n]] = up
+			place = none
 		}
-		return min(place, up)
+		if n := strings.LastIndexByte(dir, '/'); n > 0 {
+			place = min(place, placeOf(dir[:n]))
+		}
+		above[dir] = place
+		return place
 	}
 	for i, file := range files {
-		list[i] = ranked{file, placeOf(pathOf(file))}
+		name := pathOf(file)
+		place, ok := places[name]
+		if !ok {
+			place = none
+		}
+		if n := strings.LastIndexByte(name, '/'); n > 0 {
+			if up := placeOf(name[:n]); up < place && !used[up] {
+				used[up], place = true, up
+			} else if up < none {
+				place = min(place, len(flags)+up)
+			}
+		}
+		list[i] = ranked{file, place}
 	}
 	slices.SortStableFunc(list, func(a, b ranked) int { return cmp.Compare(a.place, b.place) })
+	parts := partsOf(flags)
 	for i, r := range list {
-		files[i] = r.value
+		if files[i] = r.value; r.place < len(flags) && parts[r.place] <= firstOther {
+			first = i + 1
+		}
 	}
+	return first
 }
 
 // installed are the directories that package managers fill, and nobody edits. They are few:
@@ -172,10 +255,10 @@ func PackageDirs() []string { return slices.Sorted(maps.Keys(installed)) }
 // IsPackageDir reports whether package managers fill directories with a name.
 func IsPackageDir(name string) bool { return installed[name] }
 
-// FoldPackages returns flags in which one stands for all of its group in a package.
-func FoldPackages(flags []Flag) (list []Flag) {
+// foldPackages returns flags in which one stands for all of its group in a package.
+func foldPackages(flags []Flag) (list []Flag) {
 	type place struct{ group, dir string }
-	at, count := make(map[place]int), make(map[place]int)
+	at := make(map[place]int)
 	for _, f := range flags {
 		dir := packageOf(f.Path)
 		if !f.Installed || dir == "" {
@@ -183,17 +266,21 @@ func FoldPackages(flags []Flag) (list []Flag) {
 			continue
 		}
 		p := place{f.group(), dir}
-		if count[p]++; count[p] == 1 {
-			at[p] = len(list)
-			list = append(list, f)
-		} else {
-			first := &list[at[p]]
-			why, _, _ := strings.Cut(f.Text, ";")
-			first.Path, first.Line, first.Text = dir, 0, fmt.Sprintf("%d × %s", count[p], why)
+		if i, ok := at[p]; ok {
+			first := &list[i]
+			first.times = first.stands() + 1
+			first.Path, first.Line = dir, 0
+			first.Text, _, _ = strings.Cut(first.Text, ";")
+			continue
 		}
+		at[p] = len(list)
+		list = append(list, f)
 	}
 	return list
 }
+
+// stands returns how many flags a flag stands for.
+func (f Flag) stands() int { return max(1, f.times) }
 
 // packageOf returns the directory of the package that a file belongs to, "" for none: the one
 // below the last directory that a package manager fills.
@@ -212,9 +299,9 @@ func packageOf(name string) string {
 	return ""
 }
 
-// isInstalled reports whether a path is in a directory that a package manager fills. It
+// IsInstalled reports whether a path is in a directory that a package manager fills. It
 // compares names exactly: on a case-sensitive system no package manager fills Node_Modules.
-func isInstalled(name string) bool {
+func IsInstalled(name string) bool {
 	for part := range strings.SplitSeq(path.Dir(name), "/") {
 		if installed[part] {
 			return true

@@ -48,8 +48,8 @@ func TestOrder(t *testing.T) {
 		if first := slices.IndexFunc(flags, func(f review.Flag) bool { return f.Installed }); first < 0 || slices.ContainsFunc(flags[first:], func(f review.Flag) bool { return !f.Installed }) {
 			t.Errorf("%d of each: installed files are not last", n)
 		}
-		short := review.Shorten(flags, 20)
-		if len(short) > 40 {
+		short := review.Shorten(flags)
+		if len(short) > 2*10+3*3 {
 			t.Errorf("%d of each: got %d lines", n, len(short))
 		}
 		for _, kind := range []review.Kind{review.Becomes, review.Bidi, review.Invisible, review.DeleteMany} {
@@ -145,9 +145,9 @@ func TestSort(t *testing.T) {
 	}
 }
 
-// TestFoldPackages checks that one flag stands for the others of its group in a package, and that
+// TestPackagesInShort checks that in a short list one flag stands for the others of its group in a package, and that
 // flags of other files stay.
-func TestFoldPackages(t *testing.T) {
+func TestPackagesInShort(t *testing.T) {
 	flags := []review.Flag{
 		{Kind: review.Lookalike, Path: "/src/a.js", Text: "mixed scripts"},
 		{Kind: review.Lookalike, Path: "/node_modules/iconv-lite/a.js", Line: 3, Text: "mixed scripts; x", Installed: true},
@@ -159,14 +159,49 @@ func TestFoldPackages(t *testing.T) {
 		{Kind: review.Lookalike, Path: "/node_modules/changed.js", Text: "mixed scripts"},
 	}
 	var got []string
-	for _, f := range review.FoldPackages(flags) {
+	for _, f := range review.Shorten(flags) {
 		got = append(got, f.String())
 	}
 	want := []string{
-		"/src/a.js: lookalike: mixed scripts", "/node_modules/iconv-lite: lookalike: 2 × mixed scripts", "/node_modules/@a/b/c.js: lookalike: mixed scripts", "/node_modules/@a/c/c.js: lookalike: mixed scripts",
-		"/node_modules/iconv-lite/a.js: bidi: bidi", "/node_modules/x.js: lookalike: mixed scripts", "/node_modules/changed.js: lookalike: mixed scripts",
+		"/src/a.js: lookalike: mixed scripts", "/node_modules/iconv-lite: lookalike: 2 × mixed scripts", "/node_modules/@a/b/c.js: lookalike: mixed scripts", "/node_modules/@a/c/c.js: lookalike: mixed scripts; and 1 more like it",
+		"/node_modules/iconv-lite/a.js: bidi: bidi", "/node_modules/changed.js: lookalike: mixed scripts",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
+	}
+}
+
+// TestFirstScreen checks that neither many reasons for code nor one directory with a flag push
+// the first of other kinds off the screen, and that code comes before riskier flags.
+func TestFirstScreen(t *testing.T) {
+	flags := []review.Flag{{Kind: review.DeleteMany, Path: "y", Risk: 83}, {Kind: review.Link, Path: "z", Risk: 99}, {Kind: review.Bare, Path: "bare", Risk: 99}}
+	files := []string{"y", "z"}
+	for i := range 40 {
+		for j := range 5 {
+			name := fmt.Sprintf("code%02d/%d", i, j)
+			files = append(files, name, fmt.Sprintf("bare/%02d%d", i, j))
+			flags = append(flags, review.Flag{Kind: review.Becomes, Path: name, Text: fmt.Sprintf("reason %d; %d", i, j), Risk: 88})
+		}
+	}
+	first := review.Sort(files, strings.Clone, flags)
+	review.Order(flags)
+	if !flags[0].BecomesCode() || first > 20 {
+		t.Errorf("got %v first, and %d files", flags[0], first)
+	}
+	for _, name := range []string{"y", "z", "bare/000"} {
+		if i := slices.Index(files, name); i > 20 {
+			t.Errorf("%s is at %d", name, i)
+		}
+	}
+	if i := slices.Index(files, "bare/001"); i < 200 {
+		t.Errorf("the second file of a directory with a flag is at %d", i)
+	}
+	if n := review.FirstCode(flags, func(f review.Flag) review.Flag { return f }); n != 10 {
+		t.Errorf("got %d first flags of code", n)
+	}
+	again := slices.Clone(flags)
+	slices.Reverse(again)
+	if review.Order(again); !slices.Equal(again, flags) {
+		t.Error("the order depends on the order before")
 	}
 }

@@ -26,6 +26,7 @@ type FileChange struct {
 	Passed        string // path of a file with the same bytes that the worker read, "" for none
 	Links         int    // number of hard links of the staged file, 0 if unknown
 	Files         int    // number of files in a directory that is deleted or replaced
+	Ignored       bool   // git ignores the new file
 	Emptied       bool   // the file lost its content: it is blank now, or something else is in its place
 }
 
@@ -88,8 +89,11 @@ type Flag struct {
 	Risk int    `json:"risk"`
 	// Deleted is true if the change deletes the file.
 	Deleted bool `json:"deleted,omitempty"`
-	// Installed is true if the file is new in a directory that a package manager fills.
+	// Installed is true if the file is new, and git ignores it or a package manager fills its
+	// directory.
 	Installed bool `json:"installed,omitempty"`
+
+	times int // how many flags it stands for in a short list; 0 for itself
 }
 
 // String returns the flag as one line that is safe to print.
@@ -113,7 +117,10 @@ func (f Flag) At(where string) string {
 	if f.BecomesCode() {
 		kind = "becomes code"
 	}
-	return where + kind + ": " + f.Text
+	if kind += ": "; f.times > 1 {
+		kind += fmt.Sprintf("%d × ", f.times)
+	}
+	return where + kind + f.Text
 }
 
 // BecomesCode reports whether the flag is about a file that becomes code and is not
@@ -130,7 +137,7 @@ func shown(path string) string { return visible.Name("/" + strings.TrimPrefix(pa
 // brief returns a shortened path, safe to print, for sentences and long lists.
 func brief(path string) string { return visible.Cut(shown(path), 200) }
 
-// Flags returns the flags of one file, the riskiest first.
+// Flags returns the flags of one file, in the order of Order.
 func Flags(c FileChange) []Flag {
 	list := slices.Concat(code(c), modes(c), name(c))
 	if c.Operation != remove {
@@ -146,7 +153,7 @@ func Flags(c FileChange) []Flag {
 		}
 		list = append(list, flag(DeleteMany, c.Path, "%s", text))
 	}
-	if c.Operation == create && isInstalled(c.Path) {
+	if c.Operation == create && (c.Ignored || IsInstalled(c.Path)) {
 		for i := range list {
 			list[i].Installed = true
 		}

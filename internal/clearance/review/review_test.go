@@ -75,7 +75,7 @@ func TestFlags(t *testing.T) {
 		{"passed through", with(newFileChange("a", "-", "x\n"), func(c *review.FileChange) { c.Passed = "/in/x" }), []string{"unchanged: its bytes are those of /in/x"}},
 		{"binary", newFileChange("a.bin", "-", "x\x00"), []string{"binary: 2 bytes, application/octet-stream, binary, sha256 "}},
 		{"a binary program", newFileChange("a", "-", "\x7fELF\x00"), []string{"binary: a program for Linux, "}},
-		{"a zero byte in a script", newFileChange("a.sh", "-", "rm -rf ~\n\x00"), []string{"binary: zero bytes in code", "code: a script"}},
+		{"a zero byte in a script", newFileChange("a.sh", "-", "rm -rf ~\n\x00"), []string{"code: a script", "binary: zero bytes in code"}},
 		{"large", with(newFileChange("a", "-", "x"), func(c *review.FileChange) { c.Cut, c.Size, c.New, c.Diff = true, 50_000_000, nil, "" }),
 			[]string{"not looked at: nothing of 50 MB was looked at", "large: 50 MB"}},
 		{"cut", with(newFileChange("a", "-", "x\u202e"), func(c *review.FileChange) { c.Cut, c.Size, c.Diff = true, 50_000_000, "" }),

@@ -25,7 +25,10 @@ func code(c FileChange) []Flag {
 		return nil
 	}
 	f := flag(Becomes, c.Path, "%s", why)
-	if c.Operation == update {
+	switch {
+	case c.Operation == update && c.Old == nil && c.Diff == "" && !c.Cut && c.Mode != c.OldMode:
+		f.Risk-- // only the permission bits change; many such files must not hide new code
+	case c.Operation == update:
 		f.Risk += 2 // the user has it in use; new files of the kind must not hide it
 	}
 	if why == script {

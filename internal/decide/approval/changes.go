@@ -2,6 +2,7 @@ package approval
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
@@ -10,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"os"
 	"path"
 	"slices"
@@ -358,17 +360,47 @@ func (l *ChangeSet) changes() (list []tool.Change, warnings []string) {
 	rows := newRowList()
 	var flags review.Collector
 	gone := l.findGone()
-	for _, e := range l.entries {
+	at := make(map[string]int, len(l.entries))
+	for i, e := range l.entries {
+		if at[e.name] = i; e.IgnoredIn != "" {
+			at[e.name] += len(l.entries) // behind the others
+		}
+	}
+	for _, e := range smallestFirst(l.entries) {
 		rows.add(l.describe(e, &rows.budget, &flags, gone))
 	}
-	if warnings = sortByRisk(rows.list, flags.Flags()); l.t.WhyFinal() != "" {
+	slices.SortFunc(rows.list, func(x, y tool.Change) int { return at[x.Path] - at[y.Path] })
+	slices.SortStableFunc(rows.list, func(x, y tool.Change) int { return gone.priority(y) - gone.priority(x) })
+	moved := slices.IndexFunc(rows.list, func(c tool.Change) bool { return gone.priority(c) == 0 })
+	if moved < 0 {
+		moved = len(rows.list)
+	}
+	all := flags.Flags()
+	warnings = sortByRisk(rows.list, moved, all)
+	if text := l.describeIgnored(all); text != "" {
+		warnings = append(warnings, text)
+	}
+	if l.t.WhyFinal() != "" {
 		warnings = append(warnings, visible.UndoNote(l.t.WhyFinal()))
 	}
 	if l.left != "" {
 		warnings = append(warnings, l.left)
 	}
-	slices.SortStableFunc(rows.list, func(x, y tool.Change) int { return gone.priority(y) - gone.priority(x) })
 	return rows.Changes(), warnings
+}
+
+// smallestFirst returns entries by their size, and directories that are gone behind all others, so
+// that a large one leaves room for the others in a request.
+func smallestFirst(entries []entry) []entry {
+	size := func(e entry) int64 {
+		if e.OldKind == overlay.Dir && e.Kind != overlay.Dir {
+			return math.MaxInt64
+		}
+		return e.Size
+	}
+	entries = slices.Clone(entries)
+	slices.SortStableFunc(entries, func(x, y entry) int { return cmp.Compare(size(x), size(y)) })
+	return entries
 }
 
 // A rowList collects changes as far as a request carries them.
@@ -454,11 +486,13 @@ func (l *ChangeSet) describe(e entry, b *budget, flags *review.Collector, gone *
 		gone.addTree(e, &c, &r, b)
 	}
 	gone.compare(e, &c, &r)
+	r.Ignored = e.IgnoredIn != ""
 	gone.count(e, &c)
 	switch {
 	case e.Kind == overlay.Dir && e.Op != overlay.Delete: // a new directory is as risky as the files in it
 	case gone.onlyMoved[e.name]:
 		flags.AddKnown(r, nil)
+	case gone.isWhollyMoved(e.name): // all its files are in another directory
 	default:
 		flags.Add(r)
 	}

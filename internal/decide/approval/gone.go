@@ -166,8 +166,14 @@ func join(a, b string) string { return strings.TrimPrefix(a+", "+b, ", ") }
 // priority puts files that were only moved, and directories that are only gone from their
 // old place, behind all others.
 func (g *goneDirectories) priority(c tool.Change) int {
-	if m, ok := g.Moved[c.Path]; g.onlyMoved[c.Path] || ok && m.Missing == 0 {
+	if g.onlyMoved[c.Path] || g.isWhollyMoved(c.Path) {
 		return 0
 	}
 	return 1
+}
+
+// isWhollyMoved reports whether all files of a directory that is gone are in another one.
+func (g *goneDirectories) isWhollyMoved(name string) bool {
+	m, ok := g.Moved[name]
+	return ok && m.Missing == 0
 }

@@ -2,16 +2,18 @@ package approval
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/files/overlay"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
-// sortByRisk sorts changes as golem diff does, the riskiest first. It gives each change
-// its flags, and returns the others as warnings.
-func sortByRisk(list []tool.Change, flags []review.Flag) (warnings []string) {
+// sortByRisk sorts the first changes of a list as golem diff does. It gives each change its flags,
+// and returns the others as warnings.
+func sortByRisk(list []tool.Change, first int, flags []review.Flag) (warnings []string) {
 	at := make(map[string]int, len(list))
 	for i, c := range list {
 		at[c.Path], list[i].Flags = i, nil
@@ -23,8 +25,39 @@ func sortByRisk(list []tool.Change, flags []review.Flag) (warnings []string) {
 			warnings = append(warnings, f.String())
 		}
 	}
-	review.Sort(list, func(c tool.Change) string { return c.Path }, flags)
+	review.Sort(list[:first], func(c tool.Change) string { return c.Path }, flags)
 	return warnings
+}
+
+// maxIgnoredCode is how many ignored files that become code a question names.
+const maxIgnoredCode = 3
+
+// describeIgnored says how many of the files git ignores, and which of them become code, "" if
+// there are none.
+func (l *ChangeSet) describeIgnored(flags []review.Flag) string {
+	files, isIgnored := 0, make(map[string]bool)
+	for _, e := range l.entries {
+		if e.IgnoredIn != "" && e.Kind != overlay.Dir {
+			files, isIgnored[e.name] = files+1, true
+		}
+	}
+	if files == 0 {
+		return ""
+	}
+	var code []string
+	for _, f := range flags {
+		if f.BecomesCode() && isIgnored[f.Path] && !review.IsInstalled(f.Path) {
+			code = append(code, visible.Name(f.Path))
+		}
+	}
+	text := "with " + visible.Count(files, "file") + " that git ignores"
+	if n := len(code); n > 0 {
+		text += "; " + visible.Number(n) + " " + visible.Verb(n, "becomes", "become") + " code: " + strings.Join(code[:min(n, maxIgnoredCode)], ", ")
+		if n > maxIgnoredCode {
+			text += ", …"
+		}
+	}
+	return text
 }
 
 // ReviewChange returns a change as package review reads it. Old and new are the contents

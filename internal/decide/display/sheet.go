@@ -49,10 +49,12 @@ func NewSheet(r tool.Request, most int) *Sheet {
 	if r.Taint != "" {
 		s.Body = append(s.Body, visible.Row{Mark: visible.Warning, Text: "tainted: the worker has read " + s.name(r.Taint) + ", which is untrusted; no rule and no earlier approval applies", Item: tool.ItemTaint})
 	}
+	code, others := s.flags(r)
+	s.Body = append(s.Body, code...)
 	for i, text := range r.Warnings {
 		s.Body = append(s.Body, visible.Row{Mark: visible.Warning, Text: s.line(text), Item: tool.ItemWarning(i)})
 	}
-	s.flags(r)
+	s.Body = append(s.Body, others...)
 	s.alikes(r)
 	for i, text := range r.Details {
 		s.Body = append(s.Body, visible.Row{Mark: visible.Detail, Text: s.line(text), Item: tool.ItemDetail(i)})
@@ -263,27 +265,47 @@ func isNewDirectory(c tool.Change) bool {
 	return c.Op == tool.Create && strings.HasPrefix(c.About, "directory")
 }
 
-// flags lists what to look at first in the changes, the riskiest first, as golem diff
-// does.
-func (s *Sheet) flags(r tool.Request) {
+// flags returns what to look at first in the changes, in the order of golem diff: the first files
+// that become code, and the others. A row stands for the flags of a package.
+func (s *Sheet) flags(r tool.Request) (code, others []visible.Row) {
 	type flagged struct {
 		visible.Row
 		flag review.Flag
 	}
 	var list []flagged
+	var installed []review.Flag
+	row := func(f review.Flag, item string) visible.Row {
+		return visible.Row{Mark: visible.Warning, Text: visible.Cut(f.At(s.name(f.Path)), s.most), Item: item}
+	}
 	for i, c := range r.Changes {
 		name := c.Path
 		if c.To != "" {
 			name = c.To
 		}
 		for _, f := range c.Flags {
-			list = append(list, flagged{visible.Row{Mark: visible.Warning, Text: visible.Cut(f.At(s.name(name)), s.most), Item: tool.ItemChange(i)}, f})
+			shown := f
+			if shown.Path = name; f.Installed {
+				installed = append(installed, shown)
+			} else {
+				list = append(list, flagged{row(shown, tool.ItemChange(i)), f})
+			}
 		}
 	}
-	review.OrderBy(list, func(f flagged) review.Flag { return f.flag })
-	for _, f := range list {
-		s.Body = append(s.Body, f.Row)
+	flag := func(f flagged) review.Flag { return f.flag }
+	review.OrderBy(list, flag)
+	first := review.FirstCode(list, flag)
+	for i, f := range list {
+		if i < first {
+			code = append(code, f.Row)
+		} else {
+			others = append(others, f.Row)
+		}
 	}
+	review.Order(installed)
+	for _, f := range review.Shorten(installed) {
+		others = append(others, row(f, ""))
+	}
+	return code, others
 }
 
 // directories counts the changes in each directory, if there are many.

@@ -32,14 +32,17 @@ func (f *gateFlags) applyPicked(cmd *cobra.Command, w *workSession, r *session.R
 	if err != nil {
 		return err
 	}
-	note(cmd, append(w.skippedBy(r), skipped...)...)
+	skipped = append(w.skippedBy(r), skipped...)
 	if len(items) == 0 {
+		note(cmd, skipped...)
 		return &sandbox.Error{Op: "apply", Code: sandbox.ErrNotFound, Hint: "session " + w.ID + " has no changes to choose from; golem diff" + w.option() + " shows why"}
 	}
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
+	fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s: %s\n", w.title(), r.Total())
 	asker := newAsker(terminal, cmd.ErrOrStderr(), f.wait)
 	items, err = asker.pick(ctx, w, items)
+	note(cmd, skipped...)           // behind the questions, whose first is the riskiest
 	if errors.Is(err, errStopped) { // the question heard the signal; it reaches ctx in a moment
 		select {
 		case <-ctx.Done():
@@ -91,6 +94,7 @@ func (w *workSession) pickItems(r *session.Review, named []string) (items []*cho
 		return nil, nil, err
 	}
 	defer contents.Close()
+	flags := choice.FlagsOf(r)
 	for _, c := range r.Files {
 		switch choice.ObstacleOf(r, c, slices.Contains(named, c.Path)) {
 		case choice.Conflict:
@@ -108,7 +112,7 @@ func (w *workSession) pickItems(r *session.Review, named []string) (items []*cho
 		case choice.Covered:
 			continue
 		}
-		file := choice.NewFile(r, c)
+		file := choice.NewFile(c, flags)
 		if err := file.Read(contents); err != nil {
 			return nil, nil, err
 		}

@@ -168,13 +168,26 @@ func (v *reviewText) head(flags []review.Flag) {
 	for _, f := range flags {
 		v.row(warning, v.flag(f))
 	}
-	if n := len(v.review.Flags); n > len(flags) {
-		v.row(warning, fmt.Sprintf("%s of %s; golem diff%s --stat lists all", visible.Number(len(flags)), visible.Count(n, "warning"), v.option()))
+	if text := v.moreFlags(v.review, flags); text != "" {
+		v.row(warning, text)
 	}
 }
 
-// maxFlagLines is about how many warnings a short list has. See review.Shorten.
-const maxFlagLines = 20
+// flags returns the warnings of a list: the first of each group, unless it has every change.
+func (w *workSession) flags(r *session.Review) []review.Flag {
+	if w.unfolded {
+		return r.Flags
+	}
+	return review.Shorten(r.Flags)
+}
+
+// moreFlags says how to see all warnings of a review, "" if flags are all.
+func (w *workSession) moreFlags(r *session.Review, flags []review.Flag) string {
+	if n := len(r.Flags); n > len(flags) {
+		return fmt.Sprintf("%s of %s; golem diff%s --stat --all lists all", visible.Number(len(flags)), visible.Count(n, "warning"), w.option())
+	}
+	return ""
+}
 
 // flag returns a warning as a line.
 func (v *reviewText) flag(f review.Flag) string {
@@ -184,27 +197,30 @@ func (v *reviewText) flag(f review.Flag) string {
 	return f.At(v.shown(f.Path))
 }
 
-// stat prints a line for each moved directory, and a line for each file that was not only
-// moved. If there are more than review.MostFiles, it prints only files with warnings,
-// conflicts, edits in a moved directory, and deleted directories. Then one line for each
+// stat prints a line for each file that was not only moved, and a line for each moved directory
+// behind the first files. If there are more than review.MostFiles, it prints only files with
+// warnings, conflicts, edits in a moved directory, and deleted directories. Then one line for each
 // directory sums up its other files. A short list is for the end of a command. It has only
-// the first warnings of each kind.
+// files with the first warnings of each group.
 func (v *reviewText) stat(short bool) {
-	flags := v.review.Flags
-	if short {
-		flags = review.Shorten(flags, maxFlagLines)
-	}
-	v.head(review.FoldPackages(flags))
-	rows := v.moves()
+	flags := v.flags(v.review)
+	v.head(flags)
+	var rows [][]string
 	flagged := make(map[string]bool)
+	if !short {
+		flags = v.review.Flags
+	}
 	for _, f := range flags {
 		flagged[f.Path] = true
 	}
 	files := slices.DeleteFunc(slices.Clone(v.review.Files), session.FileChange.IsFolded)
-	long := len(files) > review.MostFiles
+	long := len(files) > review.MostFiles && !v.unfolded
 	counted := make(map[string]int) // rows of each reason that is no warning
 	var dirs review.DirectoryCounts
-	for _, c := range files {
+	for i, c := range files {
+		if i == v.review.First {
+			rows = append(rows, v.moves()...)
+		}
 		name := v.shown(c.Path)
 		reason := ""
 		switch {
@@ -220,6 +236,9 @@ func (v *reviewText) stat(short bool) {
 			continue
 		}
 		dirs.Add(name, c.Added, c.Removed, !c.Unread)
+	}
+	if len(files) <= v.review.First {
+		rows = append(rows, v.moves()...)
 	}
 	dirs.Each(func(dir, counts string) { rows = append(rows, []string{"", dir, counts, ""}) })
 	printColumns(v.b, rows)
@@ -243,7 +262,7 @@ func (v *reviewText) what(c session.FileChange) string {
 // diffs prints each file with its diff.
 func (v *reviewText) diffs() {
 	v.hasDiffs = true
-	flags := review.Shorten(v.review.Flags, maxFlagLines)
+	flags := v.flags(v.review)
 	v.head(flags)
 	own := make(map[string][]review.Flag) // of each file, if the head omits some
 	if len(flags) < len(v.review.Flags) {
@@ -251,10 +270,10 @@ func (v *reviewText) diffs() {
 			own[f.Path] = append(own[f.Path], f)
 		}
 	}
-	for _, row := range v.moves() {
-		v.line("%s %s  %s", row[0], row[1], row[2])
-	}
-	for _, c := range v.review.Files {
+	for i, c := range v.review.Files {
+		if i == v.review.First {
+			v.movedLines()
+		}
 		if c.IsFolded() {
 			continue
 		}
@@ -272,8 +291,21 @@ func (v *reviewText) diffs() {
 		}
 		v.page.Diff(v.b, c.Path, c.Diff)
 	}
+	if len(v.review.Files) == v.review.First {
+		v.movedLines()
+	}
 	v.b.WriteString("\n")
 	v.notes(v.hunksExample()...)
+}
+
+// movedLines prints a line for each moved directory.
+func (v *reviewText) movedLines() {
+	for i, row := range v.moves() {
+		if i == 0 && v.review.First > 0 {
+			v.b.WriteString("\n")
+		}
+		v.line("%s %s  %s", row[0], row[1], row[2])
+	}
 }
 
 // hunksExample returns a command that applies one hunk of a file with several, or nothing.

@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/files/patch"
 	"github.com/golem-forge/golem/internal/people/visible"
@@ -26,12 +25,12 @@ func (w *workSession) printPatch(cmd *cobra.Command, r *session.Review) error {
 	errs := cmd.ErrOrStderr()
 	fmt.Fprintf(errs, "golem: %s: %s\n", w.title(), r.Total())
 	v := newReviewText(cmd.OutOrStdout(), w, r)
-	flags := review.Shorten(r.Flags, maxFlagLines)
+	flags := w.flags(r)
 	for _, f := range flags {
 		fmt.Fprintln(errs, "! "+v.flag(f))
 	}
-	if len(flags) < len(r.Flags) {
-		fmt.Fprintf(errs, "! %s of %s; golem diff%s --stat lists all\n", visible.Number(len(flags)), visible.Count(len(r.Flags), "warning"), w.option())
+	if text := w.moreFlags(r, flags); text != "" {
+		fmt.Fprintln(errs, "! "+text)
 	}
 	note(cmd, w.skippedBy(r)...)
 	top := w.patchTop(r)

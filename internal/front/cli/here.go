@@ -410,9 +410,7 @@ func (w *workSession) review(errs io.Writer, op string, paths []string, diffs bo
 	report, end := beginReading(errs)
 	defer end()
 	sessions := w.program.Storage.Sessions
-	if w.unfolded {
-		sessions.Ignored = ignored.None
-	}
+	sessions.Unfolded = w.unfolded
 	if r, err = sessions.Review(w.Session, names, diffs, report); err != nil {
 		return nil, nil, err
 	}

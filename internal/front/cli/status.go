@@ -4,12 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/choice"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/spf13/cobra"
@@ -143,61 +142,18 @@ func statusRow(s inbox.Changes, dir string) []string {
 	return []string{s.ID, s.What, age(s.Used), visible.Count(s.Files, "file"), visible.LineCounts(s.Added, s.Removed), commits, warningsOf(w, s.Review)}
 }
 
-// maxFlagName limits the length of a name in the warnings of golem status.
-const maxFlagName = 60
-
 // warningsOf summarises the warnings of a session in one line.
 func warningsOf(w *workSession, r *session.Review) string {
-	code, installed, others := make(map[string]bool), make(map[string]bool), 0
-	for _, f := range r.Flags {
-		switch {
-		case !f.BecomesCode():
-			others++
-		case f.Installed:
-			installed[f.Path] = true
-		default:
-			code[f.Path] = true
-		}
+	text := strings.Join(choice.Warnings(r, w.shown), ", ")
+	if text != "" {
+		text = "! " + text
 	}
-	// One file for each reason, so that many of one kind hide no other.
-	var names []string
-	for _, f := range review.FirstOfEach(r.Flags) {
-		if name := visible.Cut(w.shown(f.Path), maxFlagName); !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	if len(names) < len(code) {
-		names = append(names, "…")
-	}
-	var parts []string
-	if n := len(code); n > 0 {
-		parts = append(parts, visible.Count(n, "file")+" "+visible.Verb(n, "becomes", "become")+" code ("+strings.Join(names, ", ")+")")
-	}
-	if len(installed) > 0 {
-		parts = append(parts, visible.Count(len(installed), "file")+" of packages that become code")
-	}
-	for _, f := range r.Flags {
-		if f.Kind == review.DeleteMany && f.Path != "" {
-			parts = append(parts, "deletes "+visible.Cut(w.shown(f.Path), maxFlagName)+"/")
-			others--
-			break
-		}
-	}
-	if others > 0 {
-		parts = append(parts, visible.Count(others, "warning"))
-	}
-	ignored := 0
+	files := 0
 	for _, f := range r.Ignored {
-		if ignored += f.Files; f.Codes > 0 {
-			parts = append(parts, visible.Count(f.Codes, "ignored file")+" "+visible.Verb(f.Codes, "becomes", "become")+" code ("+visible.Cut(w.shown(f.Code[0]), maxFlagName)+")")
-		}
+		files += f.Files
 	}
-	text := ""
-	if len(parts) > 0 {
-		text = "! " + strings.Join(parts, ", ")
-	}
-	if ignored > 0 {
-		text = strings.TrimPrefix(text+", and "+visible.Count(ignored, "ignored file"), ", and ")
+	if files > 0 {
+		text = strings.TrimPrefix(text+", and "+visible.Count(files, "ignored file"), ", and ")
 	}
 	return text
 }

@@ -107,7 +107,7 @@ func newCommitView(l *git.CommitView, all bool) commitView {
 	for _, f := range l.Flags {
 		code[f.Path] = code[f.Path] || f.BecomesCode()
 	}
-	v.Flags = visible.Each(review.Shorten(l.Flags, maxFlags), flagText)
+	v.Flags = visible.Each(review.Shorten(l.Flags), flagText)
 	opened := room{all: all}
 	for i, c := range l.Changes() {
 		f := changeRows(i, c)

@@ -29,7 +29,6 @@ const (
 	maxFilesListed = 200 // then the list continues when the user scrolls
 	maxFilesOpen   = 50
 	maxEvents      = 200
-	maxFlags       = 50
 )
 
 // A sessionView is a session on a page.
@@ -153,35 +152,23 @@ func (s *server) addChanges(ctx context.Context, one inbox.ProgramSession, v *se
 	if err != nil {
 		return err
 	}
-	files, open := sortFiles(r)
 	p := &page{program: v.Program, id: sessionPage(v.ID), digest: digestReview(r), sent: make(map[string]bool), digests: make(map[int]string)}
-	p.files = visible.Each(files, func(c session.FileChange) string { return c.Path })
-	opened, err := readLooked(look, open)
+	p.files = visible.Each(r.Files, func(c session.FileChange) string { return c.Path })
+	contents, err := readLooked(look, opened(r))
 	if err != nil {
 		return err
 	}
-	l := fileList{s: s, about: v.About, review: r, files: files, opened: opened}
+	l := fileList{s: s, about: v.About, review: r, opened: contents}
 	v.List = l.part(p, 0)
 	s.pages.add(p)
 	v.Nonce = p.nonce
 	v.List.setNonce(p.nonce)
-	v.Flags = visible.Each(review.Shorten(r.Flags, maxFlags), flagText)
+	v.Flags = visible.Each(review.Shorten(r.Flags), flagText)
 	v.MoreFlags = len(r.Flags) - len(v.Flags)
 	if len(r.Files) > 0 {
 		v.Total = r.Total().String()
 	}
-	for _, f := range r.Ignored {
-		v.Skipped = append(v.Skipped, visible.Name(f.Path)+" ("+f.Describe(visible.Name)+")")
-	}
-	if r.Git > 0 {
-		v.Skipped = append(v.Skipped, visible.Count(r.Git, "file")+" in .git, which golem never applies")
-	}
-	if r.Unfit != "" {
-		v.Skipped = append(v.Skipped, visible.Text(r.Unfit))
-	}
-	for _, target := range r.Others {
-		v.Skipped = append(v.Skipped, "changes in a directory that was mounted at "+visible.Name(target)+", and is not now")
-	}
+	v.Skipped = choice.Skipped(r, "", visible.Name)
 	if !r.Refs {
 		return nil
 	}
@@ -202,21 +189,17 @@ func (s *server) addChanges(ctx context.Context, one inbox.ProgramSession, v *se
 	return nil
 }
 
-// sortFiles returns the files of a review by name, and the names of those that a page shows
-// open: the riskiest, as far as there is room.
-func sortFiles(r *session.Review) (files []session.FileChange, open []string) {
+// opened returns the names of the files that a page shows open: the first, as far as there is
+// room.
+func opened(r *session.Review) (names []string) {
 	rows := 0
 	for _, c := range r.Files {
-		if more := c.Added + c.Removed + 10; rows+more <= maxRowsOpen && len(open) < maxFilesOpen && c.Size <= maxBytesOpen {
+		if more := c.Added + c.Removed + 10; rows+more <= maxRowsOpen && len(names) < maxFilesOpen && c.Size <= maxBytesOpen {
 			rows += more
-			open = append(open, c.Path)
+			names = append(names, c.Path)
 		}
 	}
-	files = slices.Clone(r.Files)
-	slices.SortFunc(files, func(a, b session.FileChange) int {
-		return cmp.Or(cmp.Compare(path.Dir(a.Path), path.Dir(b.Path)), cmp.Compare(a.Path, b.Path))
-	})
-	return files, open
+	return names
 }
 
 // digestReview returns a hash of the list of changes, without their contents.
@@ -259,12 +242,12 @@ func readLooked(look *session.ChangeList, names []string) (map[string]fileConten
 	if err != nil {
 		return nil, err
 	}
-	contents := look.Contents()
+	contents, flags := look.Contents(), choice.FlagsOf(r)
 	for _, c := range r.Files {
 		if !slices.Contains(names, c.Path) {
 			continue
 		}
-		content := fileContent{File: choice.NewFile(r, c)}
+		content := fileContent{File: choice.NewFile(c, flags)}
 		if choice.ObstacleOf(r, c, true) == choice.None {
 			if err := content.Read(contents); err != nil {
 				return nil, err
@@ -281,29 +264,28 @@ type fileList struct {
 	s      *server
 	about  inbox.About
 	review *session.Review
-	files  []session.FileChange
 	opened map[string]fileContent
 }
 
 // part returns the files from an index on. It records in the page what they show.
 func (l fileList) part(p *page, from int) filesView {
 	v := filesView{At: l.s.sessionPath(l.about)}
-	to := min(len(l.files), from+maxFilesListed)
-	if to < len(l.files) {
-		v.Next, v.Left = to, len(l.files)-to
+	files := l.review.Files
+	to := min(len(files), from+maxFilesListed)
+	if to < len(files) {
+		v.Next, v.Left = to, len(files)-to
 	}
+	flags := choice.FlagsOf(l.review)
 	for i := from; i < to; i++ {
-		f := l.files[i]
+		f := files[i]
 		dir := visible.Name(path.Dir(f.Path))
 		if n := len(v.Dirs); n == 0 || v.Dirs[n-1].Name != dir {
 			v.Dirs = append(v.Dirs, dirView{Name: dir})
 		}
 		one := newChangeView(f, i)
 		one.At = v.At
-		for _, flag := range l.review.Flags {
-			if flag.Path == f.Path {
-				one.Flags = append(one.Flags, visible.Text(flag.At("")))
-			}
+		for _, flag := range flags[f.Path] {
+			one.Flags = append(one.Flags, visible.Text(flag.At("")))
 		}
 		if content, ok := l.opened[f.Path]; ok {
 			one.open(content)
@@ -433,11 +415,10 @@ func (s *server) showFiles(w http.ResponseWriter, r *http.Request) error {
 	}
 	from, err := strconv.Atoi(r.URL.Query().Get("from"))
 	p, ok := s.pages.look(nonce, key, sessionPage(id))
-	files, _ := sortFiles(review)
-	if err != nil || !ok || p.digest != digestReview(review) || from < 0 || from > len(files) {
+	if err != nil || !ok || p.digest != digestReview(review) || from < 0 || from > len(review.Files) {
 		return s.render(w, http.StatusOK, "reload", view{Data: s.sessionPath(inbox.About{Program: key, ID: id})})
 	}
-	l := fileList{s: s, about: inbox.About{Program: key, ID: id}, review: review, files: files}
+	l := fileList{s: s, about: inbox.About{Program: key, ID: id}, review: review}
 	list := l.part(nil, from)
 	list.setNonce(nonce)
 	return s.render(w, http.StatusOK, "files", view{Data: list})

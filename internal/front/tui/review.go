@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	risk "github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
@@ -21,6 +22,7 @@ type review struct {
 	list    *session.Review
 	holder  *changes.Holder // what worked in the session when golem read it; nil for nothing
 	files   []*file
+	first   int // how many of them belong to the first warnings
 	tree    *node
 	nodes   []*node // the rows of the tree that are shown
 	at      int     // the row under the cursor; 0 is all files
@@ -43,15 +45,18 @@ func newReview(s inbox.ProgramSession, r *session.Review, path func(*program.Pro
 			before[f.Path] = f
 		}
 	}
-	for _, c := range r.Files {
+	flags := choice.FlagsOf(r)
+	for i, c := range r.Files {
 		if choice.ObstacleOf(r, c, true) == choice.Covered {
 			continue
 		}
-		f := &file{File: choice.NewFile(r, c), path: path(s.Program, c.Path), obstacle: choice.ObstacleOf(r, c, false), was: before[c.Path]}
+		f := &file{File: choice.NewFile(c, flags), path: path(s.Program, c.Path), obstacle: choice.ObstacleOf(r, c, false), was: before[c.Path]}
 		if f.was != nil && !f.was.loaded {
 			f.was = nil
 		}
-		v.files = append(v.files, f)
+		if v.files = append(v.files, f); i < r.First {
+			v.first = len(v.files)
+		}
 	}
 	v.makeTree()
 	switch {
@@ -69,7 +74,7 @@ func newReview(s inbox.ProgramSession, r *session.Review, path func(*program.Pro
 
 // makeTree makes the tree of the files.
 func (v *review) makeTree() {
-	v.tree = newTree(visible.Each(v.files, func(f *file) string { return fixedText(plainText(f.path)) }))
+	v.tree = newTree(visible.Each(v.files, func(f *file) string { return fixedText(plainText(f.path)) }), v.first)
 	v.nodes = v.tree.rows()
 }
 
@@ -193,8 +198,12 @@ func (v *review) rowsAbout() (rows []visible.Row) {
 	} else {
 		say(visible.About, "made by workers of this program")
 	}
-	for _, f := range v.list.Flags {
+	flags := risk.Shorten(v.list.Flags)
+	for _, f := range flags {
 		say(visible.Warning, "%s", f.String())
+	}
+	if all := len(v.list.Flags); len(flags) < all {
+		say(visible.Warning, "%s of %s; each file shows its own", visible.Number(len(flags)), visible.Count(all, "warning"))
 	}
 	for _, text := range choice.Skipped(v.list, "", visible.Name) {
 		say(visible.Hidden, "%s", text)
@@ -217,7 +226,7 @@ func (v *review) findings(most, columns int, p paint) (lines []string) {
 	if f != nil {
 		for i, flag := range f.Flags {
 			if i == most-1 && len(f.Flags) > most {
-				lines = append(lines, p.with(yellow, cutLine("! and "+visible.Count(len(f.Flags)-i, "more warning")+"; the row at the top lists all", columns)))
+				lines = append(lines, p.with(yellow, cutLine("! and "+visible.Count(len(f.Flags)-i, "more warning")+"; golem diff --stat --all lists all", columns)))
 				break
 			}
 			lines = append(lines, p.with(yellow, cutLine("! "+plainText(flag.At("")), columns)))
@@ -301,10 +310,18 @@ type node struct {
 	fold  bool // its rows are not shown
 }
 
-// newTree returns the tree of some paths. The first path of a directory decides its place,
-// so the riskiest files stay on top. A directory with nothing but one directory shares its
-// row with it.
-func newTree(paths []string) *node {
+// newTree returns the tree of some paths: above, of the first of them, and below, of the others.
+// So a directory with many others does not push the first paths off the screen. The first path
+// of a directory decides its place. A directory with nothing but one directory shares its row
+// with it.
+func newTree(paths []string, first int) *node {
+	root := newPart(paths[:first], 0)
+	root.below = append(root.below, newPart(paths[first:], first).below...)
+	return root
+}
+
+// newPart returns the tree of some paths. from is the index of the first file.
+func newPart(paths []string, from int) *node {
 	root := &node{file: -1}
 	dirs := map[string]*node{"": root}
 	var dirOf func(path string) *node
@@ -330,7 +347,7 @@ func newTree(paths []string) *node {
 			dir, name = "", path
 		}
 		above := dirOf(dir)
-		above.below = append(above.below, &node{name: name, path: path, file: i, rank: i})
+		above.below = append(above.below, &node{name: name, path: path, file: from + i, rank: i})
 	}
 	root.arrange(0)
 	return root

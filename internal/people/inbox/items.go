@@ -15,6 +15,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/choice"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -301,6 +302,7 @@ func (a *assessment) addFlags(flags []review.Flag) {
 func changesItem(c Changes, dir string) Item {
 	var a assessment
 	a.addFlags(c.Flags)
+	a.reasons = choice.Warnings(c.Review, func(name string) string { return visible.Name(strings.TrimPrefix(name, "/")) })
 	if c.Review.Unfit != "" {
 		a.add(Medium, "names that are no text")
 	}

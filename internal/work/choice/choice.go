@@ -41,15 +41,18 @@ type Item struct {
 	Drawn  int  // lines that a front had printed before it
 }
 
-// NewFile returns the file of a change, with the warnings of a review about it.
-func NewFile(r *session.Review, c session.FileChange) *File {
-	f := &File{FileChange: c}
-	for _, flag := range r.Flags {
-		if flag.Path == c.Path {
-			f.Flags = append(f.Flags, flag)
-		}
+// FlagsOf returns the warnings of a review by path.
+func FlagsOf(r *session.Review) map[string][]review.Flag {
+	flags := make(map[string][]review.Flag)
+	for _, f := range r.Flags {
+		flags[f.Path] = append(flags[f.Path], f)
 	}
-	return f
+	return flags
+}
+
+// NewFile returns the file of a change, with its warnings.
+func NewFile(c session.FileChange, flags map[string][]review.Flag) *File {
+	return &File{FileChange: c, Flags: flags[c.Path]}
 }
 
 // Read reads the contents of a file.
@@ -136,6 +139,58 @@ func Skipped(r *session.Review, commits string, shown func(path string) string) 
 
 // maxIgnored is how many places with ignored files Skipped lists.
 const maxIgnored = 10
+
+// maxFlagName limits the length of a name in Warnings.
+const maxFlagName = 60
+
+// Warnings summarises the warnings of a review: files that become code, a deleted directory, the
+// number of the others, and ignored files that become code.
+func Warnings(r *session.Review, shown func(path string) string) (parts []string) {
+	short := func(path string) string { return visible.Cut(shown(path), maxFlagName) }
+	code, installed, others := make(map[string]bool), make(map[string]bool), 0
+	for _, f := range r.Flags {
+		switch {
+		case !f.BecomesCode():
+			others++
+		case f.Installed:
+			installed[f.Path] = true
+		default:
+			code[f.Path] = true
+		}
+	}
+	// One file for each reason, so that many of one kind hide no other.
+	var names []string
+	for _, f := range review.FirstOfEach(r.Flags) {
+		if name := short(f.Path); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) < len(code) {
+		names = append(names, "…")
+	}
+	if n := len(code); n > 0 {
+		parts = append(parts, visible.Count(n, "file")+" "+visible.Verb(n, "becomes", "become")+" code ("+strings.Join(names, ", ")+")")
+	}
+	if len(installed) > 0 {
+		parts = append(parts, visible.Count(len(installed), "file")+" of packages that become code")
+	}
+	for _, f := range r.Flags {
+		if f.Kind == review.DeleteMany && f.Path != "" {
+			parts = append(parts, "deletes "+short(f.Path)+"/")
+			others--
+			break
+		}
+	}
+	if others > 0 {
+		parts = append(parts, visible.Count(others, "warning"))
+	}
+	for _, f := range r.Ignored {
+		if f.Codes > 0 {
+			parts = append(parts, visible.Count(f.Codes, "ignored file")+" "+visible.Verb(f.Codes, "becomes", "become")+" code ("+short(f.Code[0])+")")
+		}
+	}
+	return parts
+}
 
 // EditHelp is below a hunk in the editor.
 const EditHelp = `# To keep a line that begins with -, make the - a space.

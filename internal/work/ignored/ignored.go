@@ -19,9 +19,6 @@ import (
 // each: see git.IgnoreFinder.
 type Finder func(dir string, names []string) (places map[string]string, ok bool, err error)
 
-// None is a Finder for lists in which every file has its own line.
-func None(string, []string) (map[string]string, bool, error) { return nil, true, nil }
-
 // Mark marks those changes that are new files in ignored places. sourceOf returns the user's
 // directory of a mount. Whatever a session has done to the rules does not count, and neither does
 // a file that was there before. A directory that takes the place of a file or symlink is applied

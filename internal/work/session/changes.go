@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -25,6 +26,7 @@ type FileChange struct {
 	Size        int64        `json:"size,omitempty"`
 	Mode        string       `json:"mode,omitempty"`
 	OldMode     string       `json:"had,omitempty"`       // the old mode, if it is another
+	Ignored     bool         `json:"ignored,omitempty"`   // git ignores the new file
 	UnusualMode bool         `json:"-"`                   // it is new, and its mode is not the usual one
 	LinkTarget  string       `json:"to,omitempty"`        // the target of a symlink
 	Files       int          `json:"files,omitempty"`     // the number of files in a new directory, or in one that is deleted or replaced
@@ -73,6 +75,23 @@ func (r *reading) take(size int64) bool {
 	r.files--
 	r.bytes -= size
 	return true
+}
+
+// readable reports which of some changes golem reads to count their lines: those that wanted
+// returns true for, the smallest first, so that a large file leaves room for the others.
+func readable(list []changes.Change, wanted func(changes.Change) bool) []bool {
+	var order []int
+	for i, c := range list {
+		if wanted(c) {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(list[a].Size, list[b].Size) })
+	reads, left := make([]bool, len(list)), newReading()
+	for _, i := range order {
+		reads[i] = left.reads(list[i])
+	}
+	return reads
 }
 
 // Changes lists what a session has changed at and below some names; without names, all of

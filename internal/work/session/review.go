@@ -19,7 +19,8 @@ import (
 // A Review lists the changes of a session file by file, for a person who decides what to
 // apply. It has no file of a git repository: golem never applies changes there.
 type Review struct {
-	Files   []FileChange    // the riskiest first, and last those that were only moved
+	Files   []FileChange    // in the order of Flags, and last those that were only moved
+	First   int             // how many of Files belong to the first flags: see review.Order
 	Flags   []review.Flag   // in the order of review.Order
 	Moves   []changes.Move  // directories that were moved
 	Ignored []ignored.Files // new files that git ignores, which are not among Files
@@ -143,13 +144,24 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 	settled := l.store.Now().Add(-settling).UnixNano()
 	lost := newLosses(texts)
 	ignored.Mark(standing, l.store.sourceOf, l.store.Ignored)
+	isHidden := func(c changes.Change) bool {
+		return c.IgnoredIn != "" && !l.store.Unfolded && !slices.ContainsFunc(names, func(n string) bool { return settle.Within(c.IgnoredIn, n) })
+	}
 	var hidden ignored.Collector
 	lost.FindMoves(slices.DeleteFunc(slices.Clone(standing), func(c changes.Change) bool {
 		name := c.Name() // a change that golem does not apply is no part of a move
-		return c.IgnoredIn != "" || protectedBy(c) != "" || ofGit(name) || len(names) > 0 && !anyWithin(names, name) || isDirectoryGone(c) && lost.protected(c, files) != ""
+		return isHidden(c) || protectedBy(c) != "" || ofGit(name) || len(names) > 0 && !anyWithin(names, name) || isDirectoryGone(c) && lost.protected(c, files) != ""
 	}))
 	r.Moves = lost.Moves
-	left, moved := newReading(), reading{len(lost.Was), 4 * maxCountedBytes} // a move of many files is one thing to look at
+	moved := reading{len(lost.Was), 4 * maxCountedBytes} // a move of many files is one thing to look at
+	reads := make([]bool, len(standing))
+	if !diffs {
+		reads = readable(standing, func(c changes.Change) bool {
+			_, isMoved := lost.Was[c.Name()]
+			_, isKnown := find(known, c.Name(), c)
+			return !isHidden(c) && (len(names) == 0 || anyWithin(names, c.Name())) && !isMoved && !isKnown && !ofGit(c.Name())
+		})
+	}
 	for i, c := range standing {
 		if report != nil {
 			report(i, len(standing))
@@ -158,7 +170,7 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 		switch {
 		case len(names) > 0 && !anyWithin(names, name):
 			continue
-		case c.IgnoredIn != "" && !slices.ContainsFunc(names, func(n string) bool { return settle.Within(c.IgnoredIn, n) }):
+		case isHidden(c):
 			hidden.Add(c)
 			continue
 		case protectedBy(c) == ".git" || ofGit(name):
@@ -171,16 +183,13 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 		before, isKnown := find(known, name, c)
 		file, isMoved := lost.Was[name]
 		isKnown = isKnown && !diffs && !isMoved
-		budget := &left
-		if isMoved {
-			budget = &moved
-		}
-		read := diffs || !isKnown && budget.reads(c)
+		read := diffs || reads[i] || isMoved && moved.reads(c)
 		d, t := changedOf(texts, c, protectedBy(c), read, diffs)
 		was := c.PathChange
 		if isMoved && read && c.Kind == overlay.File {
 			was = lost.compare(c, file, &d, &t, diffs)
 		}
+		d.Ignored = c.IgnoredIn != ""
 		lost.add(c, &d, files)
 		if read && c.Op == overlay.Mode && c.Kind == overlay.File && c.Mode&^c.OldMode&0o111 != 0 {
 			_, own, _ := texts.Content(c, maxRead)
@@ -196,6 +205,7 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 			continue // a new directory is as risky as the files in it
 		}
 		change := approval.ReviewChange(name, was, t.real, t.own, t.diff, d.Unread)
+		change.Ignored = d.Ignored
 		change.Files, change.Emptied = d.Files, change.Emptied || isKnown && before.emptied
 		switch {
 		case isKnown:
@@ -210,25 +220,32 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 			examined[name] = before
 		}
 	}
-	if len(names) == 0 && !diffs {
+	if len(names) == 0 && !diffs && !l.store.Unfolded {
 		l.store.Examined.set(l.session, examined)
 	}
 	r.Flags, r.Ignored = flags.Flags(), hidden.List()
-	review.Sort(r.Files, func(d FileChange) string { return d.Path }, r.Flags)
 	slices.SortStableFunc(r.Files, func(a, b FileChange) int { return b.priority() - a.priority() })
+	folded := slices.IndexFunc(r.Files, FileChange.IsFolded)
+	if folded < 0 {
+		folded = len(r.Files)
+	}
+	r.First = review.Sort(r.Files[:folded], func(d FileChange) string { return d.Path }, r.Flags)
 	return r, nil
 }
 
 // isOnlyMoved reports whether a file is in a moved directory, and is as it was.
 func (d FileChange) isOnlyMoved() bool { return d.From != "" && !d.Edited }
 
-// priority puts files that were only moved, and directories that are only gone from their old
-// place, behind all others.
+// priority puts ignored files behind the others, and behind those files that were only moved and
+// directories that are only gone from their old place.
 func (d FileChange) priority() int {
-	if d.IsFolded() {
+	switch {
+	case d.IsFolded():
 		return 0
+	case d.Ignored:
+		return 1
 	}
-	return 1
+	return 2
 }
 
 // IsFolded reports whether the line of a moved directory says everything about a change. A

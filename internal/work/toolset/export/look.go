@@ -33,7 +33,7 @@ func (s Set) examine(ctx context.Context, op string, files *sandbox.Sandbox, h *
 	if len(flags) > 0 {
 		h.riskiest = flags[0]
 	}
-	flags = review.Shorten(flags, maxTold)
+	flags = review.Shorten(flags)
 	for i, f := range flags {
 		if i == maxTold {
 			h.warnings = append(h.warnings, fmt.Sprintf("%s: and %d more to look at", sandbox.Shown(scan.ShownName(h.name)), len(flags)-i))

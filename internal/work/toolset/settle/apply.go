@@ -138,6 +138,13 @@ func (a application) run() (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, wrapError("apply_changes", err)
 	}
+	places := make(map[string]string)
+	for _, c := range list {
+		places[c.Name()] = c.IgnoredIn
+	}
+	for i, c := range t.Changes {
+		t.Changes[i].IgnoredIn = places[c.Name()]
+	}
 	named := slices.Clone(a.Paths)
 	for _, p := range a.Parts {
 		named = append(named, p.Path)
