@@ -177,6 +177,11 @@ func TestNil(t *testing.T) {
 		}
 	}
 	var r gate.Request
+	v := r.Render(80, 24)
+	v.Page(0)
+	if _, err := v.Seen(); err == nil {
+		t.Error("nothing was approved")
+	}
 	if _, err := r.Acknowledge("", r.ID()); err == nil || len(r.Changes())+len(r.Effects())+len(r.Risks()) > 0 {
 		t.Errorf("got %+v", r)
 	}

@@ -169,6 +169,9 @@ func (r Request) Unseen(digest string) (Seen, error) {
 }
 
 func (r Request) see(rendered []string, digest string) (Seen, error) {
+	if r.inner.Digest == "" {
+		return Seen{}, &sandbox.Error{Op: "approve", Code: ErrUnseen, Hint: "there is nothing to approve"}
+	}
 	if _, err := r.inner.See(rendered, digest); err != nil {
 		return Seen{}, err
 	}
