@@ -22,17 +22,25 @@ func TestEmbedder(t *testing.T) {
 	}
 	requires := read(t, "go.mod")
 	requires = requires[strings.Index(requires, "\ngo "):]
-	for name, text := range map[string]string{
+	files := map[string]string{
 		"go.mod":  "module example.com/embedder\n" + requires + "\nrequire github.com/golem-forge/golem v0.0.0\n\nreplace github.com/golem-forge/golem => " + here + "\n",
 		"go.sum":  read(t, "go.sum"),
 		"main.go": read(t, "internal/checks/testdata/embedder/main.go"),
-	} {
+	}
+	for _, example := range []string{"hunk", "service", "web"} {
+		files[example+"/main.go"] = read(t, "examples/embed/"+example+"/main.go")
+	}
+	for name, text := range files {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	run(t, dir, []string{"GOFLAGS=-mod=mod -trimpath"}, "go", "build", "-o", "embedder", ".")
-	cmd := exec.Command(filepath.Join(dir, "embedder"), filepath.Join(dir, "top"))
+	run(t, dir, []string{"GOFLAGS=-mod=mod -trimpath"}, "go", "build", "-o", "bin/", "./...")
+	checkHunk(t, filepath.Join(dir, "bin", "hunk"))
+	cmd := exec.Command(filepath.Join(dir, "bin", "embedder"), filepath.Join(dir, "top"))
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TEST_SECRET=1"}
 	out, err := cmd.CombinedOutput()
 	if err != nil || !strings.Contains(string(out), "nothing read or changed outside") {
@@ -42,6 +50,30 @@ func TestEmbedder(t *testing.T) {
 	for _, module := range []string{"github.com/spf13/cobra", "github.com/nats-io", "bubbletea", "chromedp"} {
 		if list := run(t, dir, []string{"GOFLAGS=-mod=mod"}, "go", "list", "-deps", "github.com/golem-forge/golem/gate"); strings.Contains(list, module) {
 			t.Errorf("a program with package gate links %s", module)
+		}
+	}
+}
+
+// checkHunk runs the example that applies one hunk after a yes, and counts the lines that it needs.
+func checkHunk(t *testing.T, program string) {
+	_, main, _ := strings.Cut(read(t, "examples/embed/hunk/main.go"), "\nfunc main() {\n")
+	main, _, _ = strings.Cut(main, "\n}\n")
+	if n := strings.Count(main, "\n") + 3; n >= 30 {
+		t.Errorf("the example that applies a hunk has %d lines", n)
+	}
+	for answer, want := range map[string]string{"y\n": "one", "n\n": "1", "": "1"} {
+		work := t.TempDir()
+		if err := os.WriteFile(filepath.Join(work, "lines"), []byte("1\n2\n3\n4\n5\n6\n7\n8\n9\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command(program, "lines", "sed", "-i", "s/1/one/; s/9/nine/", "lines")
+		cmd.Dir, cmd.Stdin, cmd.Env = work, strings.NewReader(answer), []string{"PATH=" + os.Getenv("PATH"), "GOLEM_STATE=" + t.TempDir()}
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "+ one") || strings.Contains(string(out), "nine") {
+			t.Errorf("answered %q: %v\n%s", answer, err, out)
+		}
+		if text, err := os.ReadFile(filepath.Join(work, "lines")); err != nil || string(text) != want+"\n2\n3\n4\n5\n6\n7\n8\n9\n" {
+			t.Errorf("answered %q: the file has %q, %v", answer, text, err)
 		}
 	}
 }

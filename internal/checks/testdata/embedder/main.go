@@ -97,39 +97,7 @@ func main() {
 		fail("a command: the file outside has %q; got %+v", text, out)
 	}
 	must(ws.Remove())
-	must(applyHunk(inside, filepath.Join(top, "golem")))
-	if text, err := os.ReadFile(inside + "/lines"); err != nil || string(text) != "1\n2\n3\n4\n5\n6\n7\n8\nnine\n" {
-		fail("after one hunk: %q, %v", text, err)
-	}
 	fmt.Printf("%d calls, %d records: nothing read or changed outside\n", calls, records)
-}
-
-// applyHunk runs a command that changes a file at two places, shows the second change, and applies
-// it.
-func applyHunk(dir, state string) error {
-	if err := os.WriteFile(dir+"/lines", []byte("1\n2\n3\n4\n5\n6\n7\n8\n9\n"), 0o600); err != nil {
-		return err
-	}
-	ws, err := golem.Open(dir, golem.Options{State: state})
-	if err != nil {
-		return err
-	}
-	ctx := context.Background()
-	if _, err := ws.Exec(ctx, golem.Command{Args: []string{"sed", "-i", "s/1/one/; s/9/nine/", "lines"}}); err != nil {
-		return err
-	}
-	changes, err := ws.Changes(ctx)
-	if err != nil {
-		return err
-	}
-	hunk := changes.PickHunks("lines", 2)
-	view := hunk.Request().Render(80, 24)
-	view.WriteTo(os.Stdout)
-	seen, err := view.Seen()
-	if err != nil {
-		return err
-	}
-	return ws.Apply(ctx, hunk, seen.Approve("ann"))
 }
 
 func must(err error) {
