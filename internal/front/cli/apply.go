@@ -172,7 +172,7 @@ func (w *workSession) hunksOf(hunks []string) (paths, parts []string, err error)
 	for _, h := range hunks {
 		typed, numbers, ok := cutLast(h, ":")
 		if !ok {
-			return nil, nil, usagef("--hunks %s: it is PATH:1,3", sandbox.Shown(h))
+			return nil, nil, usagef("--hunks %s: %s", sandbox.Shown(h), hunksHint)
 		}
 		name, err := w.nameOf(typed)
 		if err != nil {

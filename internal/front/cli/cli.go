@@ -318,12 +318,23 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		if _, err := os.Lstat(args[0]); err == nil && cmd.Name() == "audit" {
 			return usagef("no audit %s; golem audit show %s shows who decided about the file", sandbox.Shown(args[0]), visible.CommandLine(args[0]))
 		}
+		if cmd.Name() == "config" {
+			return usagef("no config %s; golem config shows every value, golem config set KEY VALUE changes one, golem config edit --user removes one", sandbox.Shown(args[0]))
+		}
 		return usagef("no %s %s; %s", cmd.Name(), sandbox.Shown(args[0]), didYouMean(args[0], cmd.CommandPath()+" ", names))
 	}
 	if len(args) > 0 {
 		hint := cmd.CommandPath() + " --help shows its flags"
-		if info, err := os.Stat(args[0]); err == nil && info.IsDir() && cmd.Flags().Lookup("program") != nil {
+		info, err := os.Stat(args[0])
+		switch inProgram := cmd.Flags().Lookup("program") != nil; {
+		case cmd.Flags().Lookup(args[0]) != nil:
+			hint = "did you mean " + cmd.CommandPath() + " --" + args[0] + "?"
+		case slices.Contains(strings.Fields(subSynonyms[""]), args[0]):
+			hint = "did you mean " + cmd.CommandPath() + "?"
+		case err == nil && info.IsDir() && inProgram:
 			hint = "a directory is named with -C: " + cmd.CommandPath() + " -C " + visible.CommandLine(args[0])
+		case inProgram:
+			hint = cmd.CommandPath() + " is about all of this directory; -C DIR names another one"
 		}
 		return usagef("%s takes no argument, got %s; %s", cmd.Name(), sandbox.Shown(args[0]), hint)
 	}
@@ -357,6 +368,9 @@ func flagErrorOf(cmd *cobra.Command, path string, err error) error {
 	if hint := flagHints[cmd.Name()+" "+dashed(name)]; hint != "" {
 		return usagef("unknown flag %s; %s", dashed(name), hint)
 	}
+	if cmd.Name() == "explain" && len(name) == 1 {
+		return usagef("unknown flag %s; a command comes after --: golem explain -- ls %s", sandbox.Shown(dashed(name)), visible.CommandLine(dashed(name)))
+	}
 	if c, _, err := newRoot(Fronts{}).Find([]string{name}); err == nil && c.HasParent() {
 		return usagef("unknown flag --%s; it is a command: %s", name, c.CommandPath())
 	}
@@ -382,6 +396,9 @@ func takes(wrong *pflag.InvalidValueError) string {
 	case "bool":
 		return "it is true or false"
 	case "duration":
+		if _, ok := wrong.GetFlag().Value.(*days); ok {
+			return "it is a time such as 12h or 30d"
+		}
 		return "it is a time such as 30s, 5m or 720h"
 	}
 	return wrong.Unwrap().Error()

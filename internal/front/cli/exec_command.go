@@ -57,6 +57,9 @@ func (f *execFlags) whyMissing(args []string) string {
 		return "no program " + sandbox.Shown(name) + ": your shell does not replace a ~ in quotes; type golem exec " + visible.CommandLine(append([]string{filepath.Join(home, rest)}, args[1:]...)...)
 	}
 	ownPath := slices.ContainsFunc(f.env, func(e string) bool { return e == "PATH" || strings.HasPrefix(e, "PATH=") })
+	if own := f.whyNotFile(name, args); own != "" {
+		return own
+	}
 	if inPath(name) || f.goesOn || !f.startsNew() || ownPath || f.profile != "" {
 		return ""
 	}
@@ -79,10 +82,33 @@ func (f *execFlags) whyMissing(args []string) string {
 	case slices.Contains(strings.Fields(agentPrograms), name):
 		return missing + "install it first, outside golem"
 	}
+	if variable, _, ok := strings.Cut(name, "="); ok && len(args) > 1 && !strings.ContainsAny(variable, "/ ") {
+		return missing + "a variable comes with --env: golem exec --env " + visible.CommandLine(args...)
+	}
+	if c, _, err := newRoot(Fronts{}).Find([]string{name}); err == nil && c.HasParent() {
+		return missing + "it is a command of golem: " + c.CommandPath()
+	}
 	if near := sandbox.Nearest(name, programs()); len(near) > 0 {
 		return missing + "did you mean golem exec " + visible.CommandLine(append([]string{near[0]}, args[1:]...)...) + "?"
 	}
 	return missing + "check the name"
+}
+
+// whyNotFile says why a file of the directory here is no program, or returns "".
+func (f *execFlags) whyNotFile(name string, args []string) string {
+	if !strings.Contains(name, "/") || filepath.IsAbs(name) || f.goesOn || !f.startsNew() || len(*f.given) > 0 {
+		return ""
+	}
+	info, err := os.Stat(name)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return "no file " + sandbox.Shown(name) + " here; check the name"
+	case err == nil && info.IsDir():
+		return sandbox.Shown(name) + " is a directory and no program"
+	case err == nil && info.Mode()&0o111 == 0:
+		return sandbox.Shown(name) + " is not executable; chmod +x " + visible.CommandLine(name) + " makes it a program, and golem exec sh " + visible.CommandLine(args...) + " runs a script"
+	}
+	return ""
 }
 
 // programs returns the names of the programs in PATH.
@@ -124,6 +150,9 @@ func (f *execFlags) explainFailure(cmd *cobra.Command, p *program.Program, gate 
 	}
 	if line := f.hosts.line.Load(); line != nil && line.SawReadOnly() {
 		f.explainReadOnly(cmd.ErrOrStderr(), args)
+	}
+	if words := args[1:]; slices.ContainsFunc(words, func(w string) bool { return slices.Contains(strings.Fields("&& || | ; > >> <"), w) }) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: only a shell knows what && and | mean: golem exec sh -c %s\n", visible.CommandLine(strings.Join(args, " ")))
 	}
 	for _, arg := range args {
 		if inside := insideName(p, gate, arg); inside != "" {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -193,8 +194,14 @@ func (f *programFlags) setNetwork(text string) error {
 			return usagef("--net %s: %s is a set of hosts; write +%s to add it to the hosts of the program", sandbox.Shown(text), item, item)
 		}
 		r, err := policy.ParseHost(item)
+		if u, wrong := url.Parse(item); err != nil && wrong == nil && u.Host != "" {
+			return usagef("--net %s: it is the name of a host, without %s:// and a path: --net %s", sandbox.Shown(text), u.Scheme, visible.CommandLine(u.Host))
+		}
 		if err != nil {
 			return usagef("--net %v", err)
+		}
+		if near := sandbox.Nearest(item, policy.PresetNames()); len(near) > 0 && !strings.ContainsAny(item, ".:") {
+			return usagef("--net %s: did you mean --net +%s? The sets of hosts are %s", sandbox.Shown(text), near[0], strings.Join(policy.PresetNames(), ", "))
 		}
 		if !strings.ContainsAny(item, ".:") { // more likely a wrong word
 			return usagef("--net %s: it is off, on, or hosts such as api.example.com; a host without a dot needs a port, such as %s:80, and the sets of hosts are %s", sandbox.Shown(text), sandbox.Shown(item), strings.Join(policy.PresetNames(), ", "))

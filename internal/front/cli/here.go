@@ -471,6 +471,13 @@ func (w *workSession) asTyped(typed string) string {
 // another session that has changed it, or a changed file with a similar name.
 func (w *workSession) unchanged(op, typed, name string) error {
 	e := &sandbox.Error{Op: op, Path: typed, Code: sandbox.ErrNotFound, Hint: "session " + w.ID + " has not changed it; golem diff --stat" + w.option() + " lists the changes"}
+	switch _, err := os.Lstat(typed); {
+	case err == nil:
+	case typed == "last":
+		e.Hint = "it is taken as a path; golem " + op + " --session last names the session"
+	case typed == "HEAD" || strings.HasPrefix(typed, "HEAD~") || strings.HasPrefix(typed, "HEAD^"):
+		e.Hint = "golem " + op + " takes paths, and no commits; golem diff compares a session with your directory"
+	}
 	if slices.Contains(strings.Split(name, "/"), ".git") {
 		e.Hint = "golem never applies changes in .git"
 		return e

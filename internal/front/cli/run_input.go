@@ -39,7 +39,7 @@ func (f *runFlags) given(cmd *cobra.Command, p *program.Program, words []string)
 		}
 	}
 	if said > 1 {
-		return in, usageError("the input is given twice; use arguments, --input or --file")
+		return in, usageError("the input is given twice; use arguments, --input or --file; --attach FILE gives the worker a file besides")
 	}
 	switch {
 	case f.file == "-": // read below

@@ -64,8 +64,10 @@ var commandHints = map[string]string{
 
 // subSynonyms lists the same for subcommands. The empty name is the command above.
 var subSynonyms = map[string]string{
-	"":       "ls list ps status get",
+	"":       "ls list ps status get start serve run open",
+	"set":    "add create store save put",
 	"remove": "rm delete del drop prune discard",
+	"rm":     "remove delete del drop discard",
 	"show":   "inspect view cat get log logs",
 	"export": "dump save csv",
 	"verify": "check fsck",
@@ -76,7 +78,7 @@ var subSynonyms = map[string]string{
 // flagSynonyms lists, for flags of other programs, the flag of golem that means the same.
 var flagSynonyms = map[string]string{
 	"force": "overwrite", "f": "overwrite", "interactive": "patch", "i": "patch", "n": "dry-run", "dry": "dry-run", "dir": "program", "cwd": "program", "directory": "program",
-	"network": "net", "volume": "mount", "v": "mount", "bind": "mount", "continue": "resume", "m": "model", "force-yes": "yes", "assume-yes": "yes",
+	"network": "net", "volume": "mount", "v": "mount", "bind": "mount", "continue": "resume", "m": "model", "session-id": "session", "cmd": "command", "c": "command", "force-yes": "yes", "assume-yes": "yes",
 	"port": "listen", "p": "listen", "addr": "listen", "address": "listen", "bind-address": "listen",
 }
 
@@ -84,6 +86,25 @@ var flagSynonyms = map[string]string{
 var flagHints = map[string]string{
 	"exec --no-net": noNetHint, "exec --no-network": noNetHint, "exec --offline": noNetHint,
 	"exec --rw": mountHint, "exec --ro": mountHint, "exec --read": mountHint, "exec --write": mountHint, "exec --allow-read": mountHint, "exec --allow-write": mountHint,
+	"exec -i": terminalHint, "exec -t": terminalHint, "exec --tty": terminalHint,
+	"exec --rm": "golem removes a session that changed nothing by itself; golem discard removes the changes of the others",
+	"exec -e":   "--env NAME passes a variable on, --env NAME=value sets one",
+	"exec -w":   "the command begins in your current directory; cd there first, or --root DIR shows DIR in place of this one",
+	"exec -p":   "--publish PORT publishes a port, --profile NAME chooses a profile",
+	"exec -y":   applyHint, "exec --yes": applyHint,
+	"exec --sandbox": "golem exec always keeps the changes in a session; golem run has --sandbox",
+	"exec --budget":  budgetHint, "run --budget": budgetHint, "run --max-cost": budgetHint,
+	"run --max-turns": "--set budget.turns=3 limits how often golem asks the model",
+	"run -f":          "--file FILE reads the input from a file, --attach FILE gives the worker one",
+	"run -p":          inputHint, "run --prompt": inputHint, "run --message": inputHint, "run --print": inputHint,
+	"run --worker":  "--entry NAME chooses the worker that begins",
+	"diff --staged": diffHint, "diff --cached": diffHint, "diff -u": diffHint, "diff --name-status": "--stat lists the changes with their kind, --name-only only their names",
+	"undo --all":     "each golem undo undoes one more change; golem undo --list lists them",
+	"mcp --port":     "golem mcp speaks on standard input and output; --http 127.0.0.1:8137 serves HTTP",
+	"desk --open":    "golem desk opens the browser by itself; --no-open prevents it",
+	"status --watch": watchHint, "status -w": watchHint,
+	"sessions --all":  "--last 0 lists all sessions of this directory, golem status --all what waits elsewhere",
+	"shell --cmd":     "--command 'LINE' is the command",
 	"exec --timeout":  "golem sets no time limit for a command; golem exec timeout 60 CMD ends it after 60 seconds",
 	"approve --yes":   "golem approve ID is the approval; without a terminal golem does not show the call first",
 	"approvals --hub": "golem approve --hub shows the calls that wait at the hub, and asks about them",
@@ -95,10 +116,23 @@ var valueHints = map[string]string{
 	"session": "--session last is the session that was used last, --session ID another one; golem sessions lists them",
 	"model":   "--model anthropic:NAME, openai:NAME, ollama:NAME or scripted:FILE",
 	"branch":  "--branch NAME names a new branch",
-	"hunks":   "--hunks PATH:1,3; golem diff PATH numbers the hunks",
+	"hunks":   hunksHint,
+	"sandbox": "--sandbox memory keeps nothing, --sandbox DIR keeps everything in DIR",
+	"net":     "--net on, --net off, --net HOST,… or --net +HOST",
 }
 
+const hunksHint = "--hunks PATH:1,3 names hunks of a file; golem diff PATH numbers them"
+
 const mountHint = "--mount SRC:/DST:ro shows another directory read-only, --mount SRC:/DST:rw lets the command write there, --root DIR shows DIR in place of this one"
+
+const (
+	terminalHint = "a program gets your terminal by itself; golem exec bash"
+	applyHint    = "--apply yes applies the changes at the end without a question"
+	budgetHint   = "--set budget.cost=5 limits the cost in dollars, --set budget.tokens=100000 the tokens"
+	inputHint    = "the input is the argument: golem run \"what to do\""
+	diffHint     = "golem diff compares a session with your directory; golem diff PATH shows one file, --stat only the list"
+	watchHint    = "golem status -i shows what waits and lets you decide, golem desk does it in a browser"
+)
 
 const noNetHint = "the network is off unless you pass --net on or --net HOST"
 

@@ -305,6 +305,9 @@ func runTool(cmd *cobra.Command, flags *gateFlags, args []string) error {
 	if err := refuseEmpty(cmd); err != nil {
 		return err
 	}
+	if all.NArg() == 1 && all.Lookup("path") != nil && !all.Changed("path") {
+		return usagef("%s takes flags, and no argument %s; golem tool %s --path %s", t.Name, sandbox.Shown(all.Arg(0)), t.Name, visible.CommandLine(all.Arg(0)))
+	}
 	if all.NArg() > 0 {
 		return usagef("%s takes flags, and no argument %s; golem tool %s --help lists them; a value with spaces needs quotes: --flag 'two words'%s",
 			t.Name, sandbox.Shown(all.Arg(0)), t.Name, own.several())

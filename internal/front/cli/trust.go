@@ -258,7 +258,11 @@ func (f *programFlags) trustInstruction(cmd *cobra.Command, file string, yes, pr
 	}
 	names := p.Instructions().Names()
 	if base := filepath.Base(file); !slices.Contains(names, base) {
-		return usagef("trust takes a file of instructions for workers (AGENTS.md, CLAUDE.md), got %s; a directory is named with -C: golem trust -C %s", visible.Text(file), visible.CommandLine(file))
+		hint := "golem trust without a file is about the program here"
+		if info, err := os.Stat(file); err == nil && info.IsDir() {
+			hint = "a directory is named with -C: golem trust -C " + visible.CommandLine(file)
+		}
+		return usagef("trust takes a file of instructions for workers (AGENTS.md, CLAUDE.md), got %s; %s", visible.Text(file), hint)
 	}
 	if !filepath.IsAbs(file) {
 		file = filepath.Join(f.dir, file)

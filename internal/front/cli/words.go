@@ -197,6 +197,9 @@ func nearest(word string, words []string) string {
 		if word != "" && strings.HasPrefix(w, word) {
 			return w
 		}
+		if strings.HasPrefix(word, w+"-") {
+			return w
+		}
 	}
 	if near := sandbox.Nearest(word, words); len(near) > 0 {
 		return near[0]
