@@ -8,7 +8,9 @@ import (
 	"go/parser"
 	"go/printer"
 	"go/token"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -25,6 +27,22 @@ func TestAPI(t *testing.T) {
 		testutil.Golden(t, file, got)
 		if most := map[string]int{"golem": 25, "gate": 25, "sandbox": 31}[name]; types > most {
 			t.Errorf("package %s has %d exported types, and may have %d", name, types, most)
+		}
+		methods := map[string]int{}
+		for _, line := range regexp.MustCompile(`(?m)^type (\w+) interface(, )?`).FindAllStringSubmatch(got, -1) {
+			methods[line[1]] += len(line[2]) / 2
+		}
+		for kind, n := range methods {
+			if n > 5 && kind != "Backend" { // of package sandbox: a whole file system
+				t.Errorf("the interface %s.%s has %d methods, and may have 5", name, kind, n)
+			}
+		}
+		if len(methods) > 5 {
+			t.Errorf("package %s has %d interfaces, and may have 5", name, len(methods))
+		}
+		doc, err := exec.Command("go", "doc", "./"+dir).CombinedOutput()
+		if n := strings.Count(string(doc), "\n"); err != nil || n > 3*40 {
+			t.Errorf("go doc of package %s has %d lines, more than three screens: %v", name, n, err)
 		}
 	}
 }
