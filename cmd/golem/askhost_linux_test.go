@@ -39,10 +39,22 @@ func newAskHosts(t *testing.T) *askHosts {
 // start runs a shell line in the jail, at a terminal.
 func (a *askHosts) start(line string) {
 	a.t.Helper()
+	a.startAt("exec", "--", "sh", "-c", line)
+}
+
+// attach takes the terminal of a session in the background.
+func (a *askHosts) attach(id string) {
+	a.t.Helper()
+	a.startAt("attach", id)
+}
+
+// startAt runs golem at a terminal.
+func (a *askHosts) startAt(args ...string) {
+	a.t.Helper()
 	person, terminal := newTerminal(a.t)
 	a.person, a.screen = person, testutil.NewScreen(a.t)
 	go a.screen.Watch(person)
-	a.cmd = a.golem("exec", "--", "sh", "-c", line)
+	a.cmd = a.golem(args...)
 	a.cmd.Stdin, a.cmd.Stdout, a.cmd.Stderr = terminal, terminal, terminal
 	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := a.cmd.Start(); err != nil {

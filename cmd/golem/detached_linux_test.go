@@ -315,3 +315,85 @@ func TestDetachedWithoutTerminal(t *testing.T) {
 		t.Errorf("code %s\n%s", strconv.Itoa(code), out)
 	}
 }
+
+// TestDetachedQuestions checks that questions of a run in the background wait for golem
+// approve, and that golem asks them in a terminal that attaches.
+func TestDetachedQuestions(t *testing.T) {
+	t.Parallel()
+	p := newDetachTest(t)
+	p.write("model.yaml", "- calls: [{tool: write_file, args: {path: /one.txt, content: x}}]\n- calls: [{tool: write_file, args: {path: /two.txt, content: x}}]\n- text: I wrote both.\n")
+	cmd := exec.Command("golem", "run", "-d", "--model", "scripted:model.yaml", "--set", "sandbox.approval={write: ask}", ".", "Write")
+	cmd.Dir, cmd.Env = p.dir, p.env
+	out, err := cmd.CombinedOutput()
+	_, rest, ok := strings.Cut(string(out), "the worker runs in the background, session ")
+	id, _, _ := strings.Cut(rest, ";")
+	if err != nil || !ok {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	waits := ""
+	p.await("waiting for the first approval", func() bool {
+		list := p.ps().Activities
+		if len(list) == 1 && len(list[0].Waiting) == 1 {
+			waits = list[0].Waiting[0].ID
+		}
+		return waits != ""
+	})
+	if out, code := p.golem("approve", waits); code != 0 {
+		t.Fatalf("approve: code %d\n%s", code, out)
+	}
+	p.await("waiting for the second approval", func() bool {
+		list := p.ps().Activities
+		return len(list) == 1 && len(list[0].Waiting) == 1 && list[0].Waiting[0].ID != waits
+	})
+	p.startAt(100, "attach", id)
+	p.answer("wants to create /two.txt", "y\r")
+	if code, seen := p.waitForEnd(); code != 0 || !strings.Contains(seen, "I wrote both.") {
+		t.Errorf("code %d\n%s", code, seen)
+	}
+	if out, _ := p.golem("diff", "--stat"); !strings.Contains(out, "one.txt") || !strings.Contains(out, "two.txt") {
+		t.Errorf("its changes: %s", out)
+	}
+}
+
+// TestDetachedHosts checks the same for hosts. A terminal that leaves takes its question with
+// it, and the next one gets it.
+func TestDetachedHosts(t *testing.T) {
+	t.Parallel()
+	a := newAskHosts(t)
+	out := a.output("exec", "-d", "--", "sh", "-c", "curl -sS http://one.example/; curl -sS http://two.example/; read line")
+	_, rest, ok := strings.Cut(out, "sh runs in the background, session ")
+	id, _, _ := strings.Cut(rest, ";")
+	if !ok {
+		t.Fatal(out)
+	}
+	t.Cleanup(func() { a.output("ps", "stop", "--now", id) })
+	request := ""
+	for end := time.Now().Add(3 * time.Minute); request == "" && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		var list psList
+		json.Unmarshal([]byte(a.output("ps", "--json")), &list)
+		for _, one := range list.Activities {
+			for _, w := range one.Waiting {
+				request = w.ID
+			}
+		}
+	}
+	if out := a.output("approve", request); !strings.Contains(out, "one.example") {
+		t.Fatalf("approve %s:\n%s", request, out)
+	}
+	attach := func(before string) {
+		a.attach(id)
+		a.screen.Until(before)
+		a.screen.Until("project wants to connect two.example")
+		a.screen.Until("┃ > ")
+	}
+	attach("the internet got http://one.example/")
+	a.person.Close() // the terminal is gone
+	a.cmd.Wait()
+	attach("stopped at the question") // the screen shows the former question, too
+	a.press("y\r")
+	a.screen.Until("the internet got http://two.example/")
+	a.press("\r")
+	if seen := a.end(); !strings.Contains(seen, "session "+id+" has ended") {
+		t.Errorf("%s", seen)
+	}
+}

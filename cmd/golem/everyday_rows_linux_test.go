@@ -49,11 +49,14 @@ var everydayRows = []row{
 	{command: "golem schema worker", want: "$schema"},
 	{command: "golem COMMAND --help", want: "golem exec"},
 	{command: "golem man DIR", after: "test -s DIR/golem-exec.1"},
+	{command: "golem ps", before: "golem exec -d -- sh -c 'sleep 1000'", want: "in the background"},
+	{command: "golem attach", typed: [][2]string{{"Ctrl-] d leaves it", "\x1dd"}}, want: "continues in the background", after: "golem ps stop --now last"},
 }
 
 // rowsElsewhere are the commands of the table that other tests run.
 var rowsElsewhere = map[string]string{
 	"golem exec claude":        "TestAgents, with a model",
+	"golem exec -d claude":     "TestDetached, with a shell",
 	"sudo mkdir -p /etc/golem": "testdata/script/policy.txtar",
 	`echo "network: off" \| sudo tee /etc/golem/policy.yaml`: "testdata/script/policy.txtar",
 }

@@ -103,11 +103,12 @@ func startInBackground(cmd *cobra.Command, what string) error {
 }
 
 // publish makes the session reachable for golem attach, if this golem runs in the background.
+// command is the program that runs, "" for a run.
 func publish(h *detached.Host, s *session.Session, command string) error {
 	if h == nil {
 		return nil
 	}
-	if err := h.Publish(filepath.Join(s.Dir(), detached.Name), s.ID, filepath.Base(command)); err != nil {
+	if err := h.Publish(filepath.Join(s.Dir(), detached.Name), s.ID, command); err != nil {
 		return fmt.Errorf("session %s in the background: %w", s.ID, err)
 	}
 	return nil
@@ -214,3 +215,30 @@ func attachedNote(id string) string {
 
 // shownCommand returns the program of a detached session.
 func shownCommand(d detached.Status) string { return visible.Line(d.Command, maxWhat) }
+
+// terminalOf returns the terminal to ask at: that of the host, if there is one, and else what
+// findTerminal returns.
+func terminalOf(h *detached.Host, taken bool) *os.File {
+	if h != nil {
+		return os.Stdout // also before it is the controlling terminal
+	}
+	return findTerminal(taken)
+}
+
+// beginHere says that a run begins in the background.
+func beginHere(h *detached.Host) {
+	if h != nil && h.TakeTerminal() == nil {
+		h.Begin()
+	}
+}
+
+// startDetached starts the run in the background.
+func (f *runFlags) startDetached(cmd *cobra.Command) error {
+	if f.dry || f.apart != nil {
+		return usageError("--detach starts a run whose changes wait in a session; do not use --dry-run or --sandbox with it")
+	}
+	if info, err := os.Stdin.Stat(); err == nil && (info.Mode().IsRegular() || info.Mode()&os.ModeNamedPipe != 0) || f.file == "-" {
+		return usageError("a run in the background does not read standard input; --file FILE is a file with the input, and < /dev/null gives it none")
+	}
+	return startInBackground(cmd, "the worker")
+}

@@ -216,7 +216,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err := checkRights(cmd, p, gate); err != nil {
 		return errors.Join(err, gate.Close(), x.Ports.Close())
 	}
-	if err := publish(backgroundOf(cmd), gate.Session, args[0]); err != nil {
+	if err := publish(backgroundOf(cmd), gate.Session, filepath.Base(args[0])); err != nil {
 		return errors.Join(err, gate.Close(), x.Ports.Close())
 	}
 	f.tell(cmd, p, gate, agent, x, args[0]) // only now, because a session that did not open needs no report
@@ -328,10 +328,7 @@ func makesRepository(args []string) bool {
 
 // asker returns an asker at the terminal for applying changes, or nil.
 func (f *execFlags) asker(cmd *cobra.Command, p *program.Program) approval.Asker {
-	terminal := findTerminal(true)
-	if backgroundOf(cmd) != nil {
-		terminal = os.Stdout // also before it is the controlling terminal
-	}
+	terminal := terminalOf(backgroundOf(cmd), true)
 	if terminal == nil {
 		return nil
 	}

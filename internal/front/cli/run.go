@@ -48,6 +48,7 @@ type runFlags struct {
 	apart       *runSandbox // that of --sandbox, nil for none
 	chatty      bool        // there is no input, and the user sits at a terminal
 	said        string      // the argument that named the program
+	detach      bool
 }
 
 func newRun() *cobra.Command {
@@ -114,6 +115,7 @@ spent; 5: no jail; 130: stopped.`,
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show what a run could do and would ask, and run nothing")
 	cmd.Flags().BoolVar(&f.plain, "plain", false, "in a chat: read plain lines, without editing, history and completion")
 	cmd.Flags().StringVar(&f.sandbox, "sandbox", "", "keep everything that the run writes in memory, or in a new directory: memory, memory:SIZE or DIR")
+	addDetach(cmd, &f.detach, "the run")
 	net := ""
 	cmd.Flags().StringVar(&net, "net", "", netUsage)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -125,6 +127,9 @@ spent; 5: no jail; 130: stopped.`,
 		}
 		if err := f.readSandbox(); err != nil {
 			return err
+		}
+		if f.detach && backgroundOf(cmd) == nil {
+			return f.startDetached(cmd)
 		}
 		if f.apart.needsMemory() && !f.dry {
 			return f.apart.startInMemory()
@@ -224,11 +229,14 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 		return err
 	}
 	v.Untrusted = untrusted
+	host := backgroundOf(cmd)
 	var asker *asker
-	if terminal := findTerminal(f.takesStdin(p)); terminal != nil {
+	if terminal := terminalOf(host, f.takesStdin(p)); terminal != nil {
 		asker = newAsker(terminal, cmd.ErrOrStderr(), f.wait)
 		v.Asker = telling{asker, out}
-		if terminal != os.Stdin {
+		if host != nil {
+			v.Beside = inBackground{host, v.Asker}
+		} else if terminal != os.Stdin {
 			defer terminal.Close()
 		}
 	}
@@ -245,7 +253,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	if err != nil {
 		return err
 	}
-	if err := checkRights(cmd, p, r.Gate); err != nil {
+	if err := cmp.Or(checkRights(cmd, p, r.Gate), publish(host, r.Gate.Session, "")); err != nil {
 		return errors.Join(err, r.Close())
 	}
 	if p.IsDefault() && !out.json {
@@ -259,6 +267,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 		out.status = beginStatus(cmd.ErrOrStderr(), "waiting for the model")
 		defer out.status.end()
 	}
+	beginHere(host)
 	heard := stopping(r.Stop, end, cmd.ErrOrStderr())
 	var o run.Outcome
 	if r.Chat {

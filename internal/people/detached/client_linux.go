@@ -14,6 +14,7 @@ type client struct {
 	shown         bool // it gets the output
 	person        bool // it is a terminal, and somebody can type there
 	owns          bool
+	settled       bool // the program's terminal has had its size
 	rows, columns uint16
 
 	mu     sync.Mutex

@@ -206,12 +206,12 @@ func (h *Host) Begin() {
 // End says that the program has ended. What golem prints afterwards is its own.
 func (h *Host) End() { unix.Write(1, []byte(endMark)) }
 
-// Attached returns whether a person's terminal is attached, and a channel that is closed
+// Attached returns whether a person's terminal is attached and has its size, and a channel that is closed
 // when the next one attaches.
 func (h *Host) Attached() (is bool, next <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.owner() != nil, h.came
+	return slices.ContainsFunc(h.clients, func(c *client) bool { return c.settled }), h.came
 }
 
 // Close ends the host with the exit code of this golem. It takes the standard streams of this
@@ -377,8 +377,6 @@ func (h *Host) receive(c *client, f frame) {
 		c.person, c.rows, c.columns = true, f.numberAt(0), f.numberAt(1)
 		if isNew {
 			h.own(c)
-			close(h.came)
-			h.came = make(chan struct{})
 		} else if h.owner() == c {
 			h.resize(c)
 		}
@@ -392,6 +390,11 @@ func (h *Host) receive(c *client, f frame) {
 		h.outer.Write(f.data) // keys that the program does not read are lost
 	case isNew:
 		h.nudge(c)
+		h.mu.Lock()
+		c.settled = true // a question would be drawn again for each size
+		close(h.came)
+		h.came = make(chan struct{})
+		h.mu.Unlock()
 	}
 }
 
