@@ -1,6 +1,7 @@
 package changes
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,7 +28,7 @@ func TestDiscardAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer k.Close()
-	if err := k.Discard(sandbox.Host(dir+"/records"), []string{"/"}, func([]Change) error { return nil }); err != nil {
+	if err := k.Discard(sandbox.Host(dir+"/records"), []string{"/"}, func([]Change) error { return nil }, func() error { return nil }); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -112,6 +113,52 @@ func TestRecoverDiscard(t *testing.T) {
 	left, _, err := k.Changes()
 	if err != nil || len(left) != 1 || left[0].Path != "f3" {
 		t.Errorf("got %v, %v, want f3", left, err)
+	}
+}
+
+// TestDiscardAfterHelper discards changes whose helper died when a part of them was discarded.
+func TestDiscardAfterHelper(t *testing.T) {
+	dir := t.TempDir()
+	over := changedSession(t, dir, 4)
+	k, err := Look(sandbox.Host(dir+"/session"), []Directory{over})
+	must(t, err)
+	defer k.Close()
+	if k.helpers.any().process == nil {
+		t.Fatal("the session has no helper process")
+	}
+	ended := 0
+	err = k.Discard(sandbox.Host(dir+"/records"), []string{"/f0", "/f1", "/f2"}, func([]Change) error {
+		return errors.Join(k.layers[0].Discard([]string{"f1"}), k.helpers.any().close())
+	}, func() error {
+		ended++
+		if left := list(t, dir+"/session/0/upper"); len(left) != 1 {
+			t.Errorf("got %q before the end, want f3", left)
+		}
+		return nil
+	})
+	if err != nil || ended != 1 {
+		t.Errorf("got %v, and %d ends", err, ended)
+	}
+	if left := list(t, dir+"/records"); len(left) > 0 {
+		t.Errorf("%q are left", left)
+	}
+}
+
+// TestDiscardWithoutRecord checks that a discard that cannot be recorded changes nothing.
+func TestDiscardWithoutRecord(t *testing.T) {
+	dir := t.TempDir()
+	over := changedSession(t, dir, 2)
+	k, err := Look(sandbox.Host(dir+"/session"), []Directory{over})
+	must(t, err)
+	defer k.Close()
+	err = k.Discard(sandbox.Host(dir+"/records"), []string{"/"}, func([]Change) error {
+		return os.WriteFile(dir+"/records", nil, 0o600) // golem cannot make a record in a file
+	}, func() error {
+		t.Error("the discard has not happened")
+		return nil
+	})
+	if left := list(t, dir+"/session/0/upper"); err == nil || len(left) != 2 {
+		t.Errorf("got %v and %q, want an error and all files", err, left)
 	}
 }
 

@@ -325,7 +325,8 @@ func (o *Overlays) Usage() (files int, bytes int64) {
 // show the directories there again. It calls check with the changes first, while no call
 // can add to them. If check returns an error, Discard does nothing. A record in dir, a
 // directory of golem's, says what it discards. If golem is killed, Recover discards the rest.
-func (o *Overlays) Discard(dir sandbox.Host, names []string, check func([]Change) error) error {
+// At the end Discard calls then.
+func (o *Overlays) Discard(dir sandbox.Host, names []string, check func([]Change) error, then func() error) error {
 	return o.alone(func() error {
 		h := o.helpers.any()
 		list, _, err := o.listBelow(h, names)
@@ -351,7 +352,16 @@ func (o *Overlays) Discard(dir sandbox.Host, names []string, check func([]Change
 		if err = w.describe(); err == nil {
 			err = st.discard(w, false)
 		}
-		return errors.Join(err, st.remove(w))
+		if errors.Is(err, jail.ErrEnded) { // the helper may have discarded a part
+			err = withHelper(func(h *helper) error { return (&store{st.dir, h}).discard(w, true) })
+		}
+		if errors.Is(err, jail.ErrEnded) { // the record stays for Recover
+			return errors.Join(err, w.held.Close())
+		}
+		if err = errors.Join(err, st.remove(w)); err == nil {
+			err = then()
+		}
+		return err
 	})
 }
 

@@ -253,18 +253,19 @@ type keeper struct {
 }
 
 // Discard implements settle.Keeper. It also forgets the record of pulled files, of which
-// some may be discarded, and removes commits if all files are discarded.
+// some may be discarded. If all files are discarded, it removes commits last, so that no
+// failed discard loses them.
 func (k keeper) Discard(names []string, check func([]changes.Change) error) error {
 	return k.Overlays.Discard(k.pending, names, func(list []changes.Change) error {
 		if err := check(list); err != nil {
 			return err
 		}
-		if slices.Contains(names, "/") {
-			if err := k.discardCommits(); err != nil {
-				return err
-			}
-		}
 		return k.forgetPulled()
+	}, func() error {
+		if !slices.Contains(names, "/") {
+			return nil
+		}
+		return k.discardCommits()
 	})
 }
 
