@@ -25,7 +25,7 @@ echo more >> tracked.log; rm gone.log; echo new > new.log; mkdir dist; echo 'all
 mkdir -p .git/info; echo 'Makefile' >> .git/info/exclude`
 
 // compareLists checks that every list of the same changes has the same files in the same order,
-// with the same total, and the riskiest file in its first lines. Golem asks MCP clients and hubs
+// with the same total, and the riskiest file in its first lines. MCP clients and hubs are asked
 // with the rows of golem approvals show.
 func compareLists(t *testing.T, u *deskUser) {
 	for name, text := range map[string]string{"package.json": "{}\n", ".github/workflows/ci.yml": "on: push\n", "Makefile": "all:\n", ".gitignore": "node_modules/\ndist/\n*.log\n", "tracked.log": "1\n", "gone.log": "1\n"} {

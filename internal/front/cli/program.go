@@ -15,6 +15,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/lint"
@@ -338,7 +339,8 @@ func newConfig() *cobra.Command {
 flag, an environment variable, the default, or a line of a file: the project file, your own
 configuration or the administrator's policy. The names of your own values begin with
 "user.", those of the policy with "policy.". Without --all golem skips keys that have no
-value.`,
+value. The last line names the directories of package managers, whose new files are one line
+in lists where there is no git repository.`,
 		Example: "  golem config\n  golem config --all --set delegation.max_depth=2",
 		Args:    noArgs,
 	}
@@ -374,7 +376,11 @@ value.`,
 				rows = append(rows, []string{name + v.Key, v.Text, v.From.String()})
 			}
 		}
-		return printOr(cmd, map[string]any{"values": list}, func(w io.Writer) { printColumns(w, rows) })
+		dirs := append(review.PackageDirs(), "target beside a Cargo.toml")
+		return printOr(cmd, map[string]any{"values": list, "ignored_without_git": dirs}, func(w io.Writer) {
+			printColumns(w, rows)
+			fmt.Fprintln(w, "ignored without git: new files in "+strings.Join(dirs, ", "))
+		})
 	}
 	cmd.AddCommand(newConfigEdit(), newConfigSet())
 	return cmd
