@@ -57,9 +57,14 @@ func newWorld(t *testing.T, o Options, vendor http.HandlerFunc) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.State, o.Now = dir, time.Now
+	if o.State = dir; o.Now == nil {
+		o.Now = time.Now
+	}
 	if o.IsAgents == nil {
 		o.IsAgents = func(string) bool { return true }
+	}
+	if o.Raise == nil {
+		o.Raise = func(context.Context, Raise) (approved, declined bool) { return false, false }
 	}
 	w.meter = New(o)
 	n, err := egress.New(egress.Options{Hosts: policy.HostsOfRules(policy.HostRule{Host: u.Hostname(), Ports: []uint16{uint16(port)}, Credential: "agent:key"}),
