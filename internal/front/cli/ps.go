@@ -80,6 +80,9 @@ func printActivities(out io.Writer, list []inbox.Activity, home string) {
 	}
 	printColumns(out, rows)
 	for _, a := range list {
+		if a.Cost != "" {
+			fmt.Fprintf(out, "session %s: %s\n", a.ID, a.Cost)
+		}
 		for _, w := range a.Waiting {
 			fmt.Fprintf(out, "session %s waits: %s; golem approve %s -C %s\n", a.ID, w.Title, w.ID, visible.CommandLine(a.Directory))
 		}

@@ -27,6 +27,9 @@ type About struct {
 	HasRun  bool                 `json:"has_run"`         // a worker was run in it
 	Use     []WorkerUse          `json:"use,omitempty"`   // by worker
 	Total   WorkerUse            `json:"total"`
+	// Cost is what the agents of golem exec asked of models: "41 requests, 1.2 M tokens in, 38 k
+	// out, about $3.10"; "" for nothing.
+	Cost string `json:"cost,omitempty"`
 }
 
 // An AboutMount is a directory that a session shows.
@@ -84,6 +87,9 @@ func (s ProgramSession) About() (About, error) {
 	}
 	if data, err := os.ReadFile(s.TaintFile()); err == nil {
 		a.Taint = visible.Line(strings.TrimSpace(string(data)), maxTitle)
+	}
+	if spent := storage.SpentIn(s.Session); !spent.IsEmpty() {
+		a.Cost = spent.String()
 	}
 	sum, err := s.Program.Storage.Runs().Summary(s.Session)
 	a.Input, a.HasRun = visible.Line(sum.Input, maxTitle), sum.HasRun
