@@ -59,16 +59,18 @@ func TestHostileTool(t *testing.T) {
 			for _, item := range r.Items() {
 				text += item.Text
 			}
+			copy(shown["/out/a"], "OTHER\n") // too late
 			return look(r)
 		}))
+		copy(shown["/out/a"], "shown\n")
 		if err := os.WriteFile(filepath.Join(dir, "a"), []byte("old\n"), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		g.Tools = planned(test.plan)
 		r := g.Do(context.Background(), gate.Model, gate.Call{Tool: "own"})
 		_, there := os.Stat(filepath.Join(dir, "b"))
-		if got := content(dir, "a"); got != test.want || there == nil || r.Err == nil {
-			t.Errorf("%s: got %q, with %+v", name, got, r)
+		if got := content(dir, "a"); got != test.want || there == nil || r.Err == nil || got == "old\n" && text != "" {
+			t.Errorf("%s: got %q, with %+v; the approver saw %q", name, got, r, text)
 		}
 		if changed := test.want == "shown\n"; changed != (len(r.Changes) == 1) || changed && (!strings.Contains(text, "- old\n+ shown") || !strings.Contains(r.Text, "golem wrote /out/a")) {
 			t.Errorf("%s: got the changes %v and %q; shown was:\n%s", name, r.Changes, r.Text, text)
