@@ -335,7 +335,7 @@ func blankSize(text []byte) int {
 		return 0
 	}
 	r, size := utf8.DecodeRune(text)
-	if unicode.IsSpace(r) || unicode.Is(unicode.Cf, r) {
+	if unicode.IsSpace(r) || r == 0x2800 || unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) {
 		return size
 	}
 	return 0

@@ -46,13 +46,16 @@ func TestHider(t *testing.T) {
 func TestSplitSecret(t *testing.T) {
 	const key, fake = "sk-proj-REALKEY-aB3dE5fG7hJ9kL1mN2pQ4rS6zA2cE4", "sk-proj-0000000000000000000000000000000000000000"
 	every := func(n int, separator string) string {
-		return strings.TrimSuffix(regexp.MustCompile(".{1,"+string(rune('0'+n))+"}").ReplaceAllString(key, "$0"+separator), separator)
+		return strings.TrimSuffix(regexp.MustCompile(".{1,"+string(rune('0'+n))+"}").ReplaceAllString(key, "${0}"+separator), separator)
 	}
-	join := func(text string) string { return regexp.MustCompile(`[\s\pZ\p{Cf}]`).ReplaceAllString(text, "") }
+	join := func(text string) string {
+		return regexp.MustCompile(`[\s\pZ\p{Cf}\x{fe0f}\x{34f}\x{3164}\x{2800}]`).ReplaceAllString(text, "")
+	}
 	f := newFinder(key, fake[:len(key)])
 	for name, message := range map[string]string{
 		"whole": key, "lines of 8": every(8, "\n"), "lines of 6": every(6, "\r\n"), "lines of 1": every(1, "\r\n"), "groups of 4": every(4, " "), "no-break spaces": every(4, "\u00a0"),
 		"line separators": every(5, "\u2028"), "soft hyphens": every(1, "\u00ad"), "zero-width spaces": every(1, "\u200b"), "word joiners": every(3, "\u2060"),
+		"variation selectors": every(1, "\ufe0f"), "grapheme joiners": every(1, "\u034f"), "fillers": every(2, "\u3164"), "empty braille": every(1, "\u2800"),
 	} {
 		for way, body := range map[string]io.Reader{"at once": strings.NewReader("<" + message + ">"), "in bytes": iotest.OneByteReader(strings.NewReader("<" + message + ">"))} {
 			if way == "in bytes" && name != "whole" {
