@@ -95,6 +95,10 @@ func runCommand(args []string, stdout, stderr io.Writer, fronts Fronts, host *de
 	out, errs := visible.NewWriter(terminal.out), visible.NewWriter(terminal.errs)
 	defer errs.Close()
 	root := newRoot(fronts, args...)
+	args, all := asksAll(root, args)
+	if all {
+		showAllFlags(root)
+	}
 	terminal.color = root.PersistentFlags().Lookup("color").Value.(*colorFlag)
 	root.SetArgs(append([]string{}, args...))
 	root.SetOut(out)
@@ -333,7 +337,7 @@ func noArgs(cmd *cobra.Command, args []string) error {
 			hint = "did you mean " + cmd.CommandPath() + "?"
 		case err == nil && info.IsDir() && inProgram:
 			hint = "a directory is named with -C: " + cmd.CommandPath() + " -C " + visible.CommandLine(args[0])
-		case inProgram:
+		case cmd.Name() == "lint" || cmd.Name() == "status":
 			hint = cmd.CommandPath() + " is about all of this directory; -C DIR names another one"
 		}
 		return usagef("%s takes no argument, got %s; %s", cmd.Name(), sandbox.Shown(args[0]), hint)

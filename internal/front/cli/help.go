@@ -15,7 +15,8 @@ import (
 )
 
 func newHelp() *cobra.Command {
-	return &cobra.Command{
+	all := false
+	help := &cobra.Command{
 		Use:     "help [COMMAND]",
 		Short:   "Explain a command",
 		Example: "  golem help apply\n  golem help sessions show",
@@ -26,9 +27,60 @@ func newHelp() *cobra.Command {
 			if err != nil || len(rest) > 0 {
 				return usageError(noCommand(cmd.Root(), strings.Join(args, " ")))
 			}
+			if all {
+				showAllFlags(cmd.Root())
+			}
 			return about.Help()
 		},
 	}
+	help.Flags().BoolVar(&all, "all", false, "list all flags, also those that few people need")
+	return help
+}
+
+// everydayFlags are the flags that the help of a command lists, if it has many. --help --all
+// lists all of them, and so do the man pages. The help of other commands lists all
+// that are not shared.
+var everydayFlags = map[string]string{
+	"golem exec":    "budget continue detach env mount net root session",
+	"golem run":     "attach continue file model net resume session",
+	"golem mcp":     "http mount root",
+	"golem apply":   "branch commits hunks overwrite patch session yes",
+	"golem diff":    "commits interactive session stat",
+	"golem status":  "all interactive",
+	"golem approve": "all no reason",
+}
+
+// allFlags marks the root command if help lists all flags.
+const allFlags = "all flags"
+
+// showAllFlags makes help list all flags.
+func showAllFlags(root *cobra.Command) { root.Annotations = map[string]string{allFlags: "true"} }
+
+// asksAll reports whether arguments end with --help --all after the words of a command, and
+// returns them without --all.
+func asksAll(root *cobra.Command, args []string) ([]string, bool) {
+	n := len(args) - 2
+	if n < 0 || !slices.Contains(args[n:], "--all") || !slices.ContainsFunc(args[n:], func(a string) bool { return a == "--help" || a == "-h" }) {
+		return args, false
+	}
+	if _, rest, err := root.Find(args[:n]); err != nil || len(rest) > 0 { // such as the arguments of a program
+		return args, false
+	}
+	return append(slices.Clone(args[:n]), "--help"), true
+}
+
+// chooseFlags returns the flags that help lists, and those that only --help --all lists.
+func chooseFlags(cmd *cobra.Command) (first, rest []flagRow) {
+	own, shared := splitFlags(cmd)
+	names, some := everydayFlags[cmd.CommandPath()]
+	for _, row := range own {
+		if !some || slices.Contains(strings.Fields(names), row.name) {
+			first = append(first, row)
+		} else {
+			rest = append(rest, row)
+		}
+	}
+	return first, append(rest, shared...)
 }
 
 // sharedFlag marks a flag that many commands have. Help lists it below the command's own
@@ -56,8 +108,8 @@ func printUsage(cmd *cobra.Command) error {
 	return nil
 }
 
-// printUsageTo prints the usage of a command: its subcommands, its own flags, the shared
-// flags, and examples.
+// printUsageTo prints the usage of a command: its subcommands, its everyday flags or all, and
+// examples.
 func printUsageTo(out io.Writer, cmd *cobra.Command) {
 	fmt.Fprintln(out, "Usage:")
 	if cmd.Runnable() && cmd.HasParent() {
@@ -67,20 +119,27 @@ func printUsageTo(out io.Writer, cmd *cobra.Command) {
 		fmt.Fprintf(out, "  %s COMMAND\n", cmd.CommandPath())
 	}
 	printCommands(out, cmd)
-	own, shared := splitFlags(cmd)
+	all := cmd.Root().Annotations[allFlags] != ""
+	own, rest := chooseFlags(cmd)
+	if all {
+		own, rest = splitFlags(cmd)
+	}
 	if len(own) > 0 {
 		fmt.Fprint(out, "\nFlags:\n")
 		printFlags(out, own)
 	}
-	if len(shared) > 0 {
+	if all && len(rest) > 0 {
 		fmt.Fprint(out, "\nGlobal flags:\n")
-		printFlags(out, shared)
+		printFlags(out, rest)
 	}
 	if cmd.Example != "" {
 		fmt.Fprint(out, "\nExamples:\n"+strings.TrimRight(cmd.Example, "\n")+"\n")
 	}
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(out, "\n%s COMMAND --help explains a command.\n", cmd.CommandPath())
+	}
+	if !all {
+		fmt.Fprintf(out, "\n%s --help --all lists all flags, %d more.\n", cmd.CommandPath(), len(rest))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // eachCommand calls visit for every command that help lists.
@@ -39,6 +40,64 @@ func TestExamples(t *testing.T) {
 			t.Errorf("%s has %d examples, want 2 or 3", cmd.CommandPath(), n)
 		}
 	})
+}
+
+// TestAllFlags checks that help and help --all list every flag: the first those that people
+// use every day, the second all of them, as the man page does.
+func TestAllFlags(t *testing.T) {
+	used := 0
+	eachCommand(func(cmd *cobra.Command) {
+		var all []string
+		cmd.InitDefaultHelpFlag()
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if !f.Hidden {
+				all = append(all, f.Name)
+			}
+		})
+		first, rest := chooseFlags(cmd)
+		var got []string
+		for _, row := range slices.Concat(first, rest) {
+			got = append(got, row.name)
+		}
+		if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(all))) {
+			t.Errorf("%s: help and help --all have %q, want %q", cmd.CommandPath(), got, all)
+		}
+		if names, ok := everydayFlags[cmd.CommandPath()]; ok {
+			used++
+			if len(first) != len(strings.Fields(names)) {
+				t.Errorf("%s: help lists %d flags, want %q", cmd.CommandPath(), len(first), names)
+			}
+		}
+		short, long, page := helpOf(cmd), "", manPage(cmd, time.Time{})
+		showAllFlags(cmd.Root())
+		long = helpOf(cmd)
+		cmd.Root().Annotations = nil
+		for _, row := range slices.Concat(first, rest) {
+			left := "--" + row.name
+			if !strings.Contains(long, left) || !strings.Contains(page, roff(left)) || slices.Contains(first, row) && !strings.Contains(short, left) {
+				t.Errorf("%s: %s is missing in help --all, in the man page, or in help", cmd.CommandPath(), left)
+			}
+		}
+		if strings.Contains(short, "Global flags:") || !strings.Contains(short, cmd.CommandPath()+" --help --all") {
+			t.Errorf("%s --help has global flags, or does not say how to see them:\n%s", cmd.CommandPath(), short)
+		}
+	})
+	if used != len(everydayFlags) {
+		t.Errorf("everydayFlags has %d commands, %d exist", len(everydayFlags), used)
+	}
+	for line, want := range map[string]bool{"exec --help --all": true, "sessions show -h --all": true, "--help --all": true, "status --all --help": true,
+		"exec ls --help --all": false, "status --all": false, "exec -- --help --all": false} {
+		if _, got := asksAll(newRoot(Fronts{}), strings.Fields(line)); got != want {
+			t.Errorf("golem %s asks for all flags: got %v, want %v", line, got, want)
+		}
+	}
+}
+
+// helpOf returns the usage of a command.
+func helpOf(cmd *cobra.Command) string {
+	var b bytes.Buffer
+	printUsageTo(&b, cmd)
+	return b.String()
 }
 
 // TestGroups checks the groups of golem --help.
