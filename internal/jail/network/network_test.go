@@ -344,3 +344,52 @@ func TestStopEndsWaitingQuestions(t *testing.T) {
 		t.Errorf("%d hosts wait for golem approve, want 1", len(list))
 	}
 }
+
+// TestRaise checks the question to raise a limit: it waits for golem approve without a
+// person, one approval counts once, and no mode answers it.
+func TestRaise(t *testing.T) {
+	ctx := context.Background()
+	n, j := newNetworks(t, nil, "")
+	n.Approver.Asker = nil
+	raise := func() egress.Answer { return n.AskRaise(ctx, "budget.cost", "$5.00", "$2.00") }
+	for range 3 {
+		if got := raise(); got != egress.Later {
+			t.Fatalf("without a person: got %v", got)
+		}
+	}
+	list := n.Waiting()
+	if len(list) != 1 || list[0].Raise != "$2.00" {
+		t.Fatalf("%+v wait, want one question", list)
+	}
+	pending, err := n.Approver.Store.FindPending(list[0].Request)
+	if err != nil || !strings.Contains(pending.Summary, "use $2.00 more than its limit of $5.00 (budget.cost)") {
+		t.Fatalf("the question is %q, %v", pending.Summary, err)
+	}
+	request, err := n.Approver.Store.Request(pending)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.Approver.Store.Answer(list[0].Request, approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "user"}, Rendered: request.Items()}, n.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if got := n.AskRaise(ctx, "budget.cost", "$5.00", "$9.00"); got != egress.Later {
+		t.Errorf("the answer counts for another amount: got %v", got)
+	}
+	if got := raise(); got != egress.Once {
+		t.Errorf("approved: got %v", got)
+	}
+	if r := j.records[len(j.records)-1]; r.Decision != "yes" || r.Tool != "golem budget" {
+		t.Errorf("the journal has %+v", r)
+	}
+	if got := raise(); got != egress.Later {
+		t.Errorf("an approval counts twice: got %v", got)
+	}
+	for _, mode := range []approval.Mode{approval.ApproveAll, approval.AutoDeny} {
+		a := &asker{reply: approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "user"}}}
+		n, _ := newNetworks(t, a, mode)
+		n.Approver.ModeIsFlag = true
+		if got := n.AskRaise(ctx, "budget.cost", "$5.00", "$2.00"); got == egress.Once || a.asked > 0 {
+			t.Errorf("%s: got %v after %d questions", mode, got, a.asked)
+		}
+	}
+}

@@ -103,6 +103,7 @@ func TestRefusals(t *testing.T) {
 		{"an earlier response", "POST", "/v1/responses", `{"model":"gpt-5.2","max_output_tokens":16,"previous_response_id":"r","input":"hi"}`, "budget.cost"},
 		{"an unknown model", "POST", "/v1/messages", `{"model":"claude-next","max_tokens":10,"messages":[]}`, "the price of anthropic:claude-next is not known"},
 		{"a service of another price", "POST", "/v1/responses", `{"model":"gpt-5.2","service_tier":"priority","max_output_tokens":16,"input":"hi"}`, "the price of openai:gpt-5.2 is not known"},
+		{"a region of another price", "POST", "/v1/messages", turns + `,"inference_geo":"us"}`, "the price of anthropic:claude-sonnet-4-5 is not known"},
 		{"a tool of the vendor", "POST", "/v1/messages", turns + `,"tools":[{"type":"web_search_20250305","name":"web_search"}]}`, "the vendor's own tool web_search_20250305"},
 		{"a tool of OpenAI", "POST", "/v1/responses", `{"model":"gpt-5.2","max_output_tokens":16,"input":"hi","tools":[{"type":"web_search"}]}`, "the vendor's own tool web_search"},
 		{"a tool of Google", "POST", "/v1beta/models/gemini-2.5-flash:generateContent", `{"contents":[],"tools":[{"googleSearch":{}}]}`, "the vendor's own tool googleSearch"},

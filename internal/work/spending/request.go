@@ -92,7 +92,7 @@ func (f form) requestShape() shape {
 	inner := shape{"type": nil, "source": source, "content": part}
 	switch f {
 	case messages:
-		return shape{"model": nil, "max_tokens": nil, "service_tier": nil, "speed": nil, "mcp_servers": nil, "container": {"id": nil},
+		return shape{"model": nil, "max_tokens": nil, "service_tier": nil, "speed": nil, "inference_geo": nil, "mcp_servers": nil, "container": {"id": nil},
 			"tools": {"type": nil}, "messages": {"content": inner}}
 	case chat:
 		return shape{"model": nil, "max_tokens": nil, "max_completion_tokens": nil, "n": nil, "service_tier": nil, "tools": {"type": nil},
@@ -162,7 +162,7 @@ func (p place) readQuestion(body []byte) (q question, ok bool) {
 	q.model = strings.TrimPrefix(q.model, "models/")
 	tier, _ := fields["service_tier"].(string)
 	speed, _ := fields["speed"].(string)
-	q.dear = isDear(tier) || isDear(speed)
+	q.dear = isDear(tier) || isDear(speed) || fields["inference_geo"] != nil && fields["inference_geo"] != "global"
 	inner, isWrapped := fields["request"].(map[string]any)
 	if p.form == generate && isWrapped {
 		fields = inner
