@@ -18,6 +18,7 @@ import (
 type psList struct {
 	Activities []struct {
 		ID       string `json:"id"`
+		Name     string `json:"name"`
 		State    string `json:"state"`
 		Command  string `json:"command"`
 		Process  int    `json:"pid"`
@@ -69,7 +70,7 @@ func (p *pickTest) detach(line string, flags ...string) (id string, process int)
 	_, rest, _ := strings.Cut(seen, "sh runs in the background, session ")
 	id, _, _ = strings.Cut(rest, ";")
 	for _, a := range p.ps().Activities {
-		if a.ID == id && a.Detached != nil {
+		if a.Name == id && a.Detached != nil {
 			process = a.Detached.Process
 		}
 	}
@@ -86,7 +87,7 @@ func (p *pickTest) ended(id string) (code int, killed bool) {
 	p.t.Helper()
 	p.await("ended", func() bool {
 		for _, a := range p.ps().Activities {
-			if a.ID == id && !a.Detached.Running {
+			if a.Name == id && !a.Detached.Running {
 				code, killed = a.Detached.Code, a.Detached.Killed
 				return true
 			}
@@ -236,7 +237,7 @@ func TestDetachedOutput(t *testing.T) {
 	}
 	two.press("go\r")
 	p.await("printed", func() bool { return p.ps().Activities[0].Doing == "all of it" })
-	kept, _ := filepath.Glob(filepath.Join(p.env[len(p.env)-3][len("GOLEM_STATE="):], "*", "sessions", id, "detached", "output*"))
+	kept, _ := filepath.Glob(filepath.Join(p.env[len(p.env)-3][len("GOLEM_STATE="):], "*", "sessions", "*", "detached", "output*"))
 	var all int64
 	for _, name := range kept {
 		if info, err := os.Stat(name); err == nil {
@@ -271,7 +272,7 @@ func TestDetachedStop(t *testing.T) {
 	stubborn, _ := p.detach(`trap '' TERM INT HUP; echo kept >new.txt; echo ready; while :; do sleep 0.1; done`)
 	p.await("ready", func() bool {
 		for _, a := range p.ps().Activities {
-			if a.ID == stubborn && a.Doing == "ready" {
+			if a.Name == stubborn && a.Doing == "ready" {
 				return true
 			}
 		}

@@ -70,6 +70,7 @@ var layers = []layer{
 	{"internal/clearance/review", 2, "what a reviewer should look at first in a change"},
 	{"internal/jail/profile", 2, "settings for foreign agents"},
 	{"internal/work/worker", 2, "reads .worker files"},
+	{"internal/work/naming", 2, "the names of sessions: which are allowed, how golem makes one, and which session a word means"},
 	{"internal/work/project", 2, "reads golem-forge.config.yaml"},
 	{"internal/files/undo", 2, "keeps what file tools replace, so that the user can undo the last calls"},
 	{"internal/hub/serve", 3, "the hub: keeps jobs, contents and decisions, and answers people and nodes by their roles"},

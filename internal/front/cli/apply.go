@@ -95,7 +95,7 @@ func (f *applyFlags) check(cmd *cobra.Command, args []string) error {
 
 // run runs golem apply.
 func (f *applyFlags) run(cmd *cobra.Command, args []string) error {
-	args, err := f.takeSession(cmd, args)
+	args, err := f.takeSession(args)
 	if err == nil {
 		err = f.check(cmd, args)
 	}
@@ -217,7 +217,7 @@ func (w *workSession) explainConflict(op string, r tool.Result, args []string, r
 	again, _, err := w.review(io.Discard, op, args, false)
 	switch {
 	case sandbox.CodeOf(err) == sandbox.ErrNotFound, err == nil && len(again.Files) == 0:
-		err = &sandbox.Error{Op: op, Code: sandbox.ErrConflict, Hint: "session " + w.ID + " no longer has these changes: they were applied or discarded elsewhere while golem asked; " +
+		err = &sandbox.Error{Op: op, Code: sandbox.ErrConflict, Hint: "session " + w.label() + " no longer has these changes: they were applied or discarded elsewhere while golem asked; " +
 			"this command changed nothing; golem undo --list lists what was applied"}
 	case err == nil && resolved && r.Err.Path != "": // golem could not merge a file
 		err = settle.WithCommands(r.Err, visible.CommandLine(r.Err.Path), w.option())
@@ -233,7 +233,7 @@ func (w *workSession) explainConflict(op string, r tool.Result, args []string, r
 // explainBusy says what works in the session, if a call failed because of that.
 func (w *workSession) explainBusy(r tool.Result) tool.Result {
 	if h, busy := w.of().Holder(); busy && r.Err != nil && r.Err.Code == sandbox.ErrConflict {
-		r.Err = &sandbox.Error{Op: r.Err.Op, Code: r.Err.Code, Hint: describeHolder(h) + ", works in session " + w.ID + "; nothing was done; try again when it has ended"}
+		r.Err = &sandbox.Error{Op: r.Err.Op, Code: r.Err.Code, Hint: describeHolder(h) + ", works in session " + w.label() + "; nothing was done; try again when it has ended"}
 	}
 	return r
 }
@@ -243,9 +243,9 @@ func (w *workSession) explainBusy(r tool.Result) tool.Result {
 func (w *workSession) nothing(cmd *cobra.Command, verb string, r *session.Review) error {
 	note(cmd, w.skippedBy(r)...)
 	if len(r.Ignored) > 0 {
-		return &sandbox.Error{Op: verb, Code: sandbox.ErrNotFound, Hint: "session " + w.ID + " has only files that git ignores; golem apply" + w.option() + " --ignored applies them too"}
+		return &sandbox.Error{Op: verb, Code: sandbox.ErrNotFound, Hint: "session " + w.label() + " has only files that git ignores; golem apply" + w.option() + " --ignored applies them too"}
 	}
-	return &sandbox.Error{Op: verb, Code: sandbox.ErrNotFound, Hint: "session " + w.ID + " has no changes to " + verb + "; golem status shows what waits here"}
+	return &sandbox.Error{Op: verb, Code: sandbox.ErrNotFound, Hint: "session " + w.label() + " has no changes to " + verb + "; golem status shows what waits here"}
 }
 
 // showDryRun prints the changes that golem apply would apply.
@@ -278,7 +278,7 @@ or no terminal to ask at.`,
 	cmd.Flags().BoolVar(&yes, "yes", false, "discard without showing the changes and without asking")
 	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for an approval")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		args, err := f.takeSession(cmd, args)
+		args, err := f.takeSession(args)
 		if err != nil {
 			return err
 		}

@@ -35,7 +35,7 @@ func (f *gateFlags) applyPicked(cmd *cobra.Command, w *workSession, r *session.R
 	skipped = append(w.skippedBy(r), skipped...)
 	if len(items) == 0 {
 		note(cmd, skipped...)
-		return &sandbox.Error{Op: "apply", Code: sandbox.ErrNotFound, Hint: "session " + w.ID + " has no changes to choose from; golem diff" + w.option() + " shows why"}
+		return &sandbox.Error{Op: "apply", Code: sandbox.ErrNotFound, Hint: "session " + w.label() + " has no changes to choose from; golem diff" + w.option() + " shows why"}
 	}
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()

@@ -18,6 +18,7 @@ import (
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/storage"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/sandbox"
 	"github.com/spf13/cobra"
@@ -246,18 +247,21 @@ func (f *approveFlags) sayAnswered(p *program.Program, w approval.PendingRequest
 	}
 	next := "golem makes the call when the same call is made again"
 	if p.Storage.Runs().IsPaused(w.Session) {
-		next = f.resumeCommand(w.Session) + " continues its run"
+		next = f.resumeCommand(p, w.Session) + " continues its run"
 	}
 	return &sandbox.Error{Op: known.Op, Path: known.Path, Code: known.Code, Hint: known.Hint + "; " + next}
 }
 
 // resumeCommand returns the command that continues the paused run of a session.
-func (f *programFlags) resumeCommand(session string) string {
+func (f *programFlags) resumeCommand(p *program.Program, id string) string {
 	where := ""
 	if f.dir != "." {
 		where = " " + visible.CommandLine(f.dir)
 	}
-	return "golem run" + where + " --resume " + session
+	if one, err := p.Storage.Sessions.Find(id); err == nil {
+		id = naming.Label(one)
+	}
+	return "golem run" + where + " --resume " + id
 }
 
 // sayNext says how the calls that were answered continue.
@@ -276,7 +280,7 @@ func (f *approveFlags) sayNext(cmd *cobra.Command, p *program.Program, done []ap
 		}
 	}
 	for _, id := range runs {
-		fmt.Fprintln(cmd.OutOrStdout(), "next: "+f.resumeCommand(id))
+		fmt.Fprintln(cmd.OutOrStdout(), "next: "+f.resumeCommand(p, id))
 	}
 	if others && !f.no {
 		fmt.Fprintln(cmd.OutOrStdout(), "the approval counts once: now if the call still waits, otherwise when the same call is made again")
@@ -348,7 +352,7 @@ func (f *programFlags) listApprovals(cmd *cobra.Command, p *program.Program, r *
 			d.Answer = map[bool]string{true: "yes", false: "no"}[w.Answer.Yes]
 			d.next = "counts when the same call is made again"
 			if p.Storage.Runs().IsPaused(w.Session) {
-				d.next = f.resumeCommand(w.Session)
+				d.next = f.resumeCommand(p, w.Session)
 			}
 		}
 		pending = append(pending, d)

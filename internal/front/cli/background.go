@@ -17,6 +17,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/people/detached"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -108,8 +109,8 @@ func publish(h *detached.Host, s *session.Session, command string) error {
 	if h == nil {
 		return nil
 	}
-	if err := h.Publish(filepath.Join(s.Dir(), detached.Name), s.ID, command); err != nil {
-		return fmt.Errorf("session %s in the background: %w", s.ID, err)
+	if err := h.Publish(filepath.Join(s.Dir(), detached.Name), naming.Label(s), command); err != nil {
+		return fmt.Errorf("session %s in the background: %w", naming.Label(s), err)
 	}
 	return nil
 }

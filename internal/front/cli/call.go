@@ -282,9 +282,9 @@ func (c *userCall) addNext(r tool.Result) tool.Result {
 		if c.partly {
 			look := "golem diff"
 			if len(c.work.others) > 0 {
-				look += " --session " + c.work.ID
+				look += " --session " + c.work.label()
 			}
-			r.Notes = append(r.Notes, "the rest stays in session "+c.work.ID+"; "+look+" shows it")
+			r.Notes = append(r.Notes, "the rest stays in session "+c.work.label()+"; "+look+" shows it")
 		}
 		r.Notes = append(r.Notes, visible.UndoNote(r.Final))
 	}
@@ -293,10 +293,10 @@ func (c *userCall) addNext(r tool.Result) tool.Result {
 
 // nextIfDeclined says what to type after the user declined to apply or discard changes.
 func (c *userCall) nextIfDeclined(discards bool) string {
-	text, option := "the changes stay in session "+c.work.ID+"; ", c.work.option()
+	text, option := "the changes stay in session "+c.work.label()+"; ", c.work.option()
 	switch {
 	case c.commits:
-		return "the commits stay in session " + c.work.ID + "; golem diff" + option + " --commits shows them"
+		return "the commits stay in session " + c.work.label() + "; golem diff" + option + " --commits shows them"
 	case discards:
 		return text + "golem diff" + option + " shows them, golem discard" + option + " PATH… deletes some"
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/storage"
 	"github.com/golem-forge/golem/internal/work/choice"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/internal/work/spending"
@@ -72,7 +74,7 @@ and records it in the journal.`,
 			return err
 		}
 		if len(list) == 0 && len(args) > 0 {
-			return &sandbox.Error{Op: "changes", Path: args[0], Code: sandbox.ErrNotFound, Hint: "session " + s.ID + " has not changed it; golem changes lists what it has"}
+			return &sandbox.Error{Op: "changes", Path: args[0], Code: sandbox.ErrNotFound, Hint: "session " + naming.Label(s) + " has not changed it; golem changes lists what it has"}
 		}
 		if wantsJSON(cmd) {
 			return printJSON(cmd.OutOrStdout(), map[string]any{"session": about, "changes": list, "unfit": unfit})
@@ -97,6 +99,7 @@ func discardArgs(names []string) settle.DiscardArgs {
 // A sessionDocument describes a session.
 type sessionDocument struct {
 	ID    string    `json:"id"`
+	Name  string    `json:"name,omitempty"`
 	Begun time.Time `json:"begun"`
 	Used  time.Time `json:"used"`
 	Copy  bool      `json:"copy"`  // it works on copies of the directories
@@ -121,7 +124,7 @@ func aboutSession(p *program.Program, s *session.Session) (sessionDocument, erro
 		return sessionDocument{}, err
 	}
 	defer k.Close()
-	d := sessionDocument{ID: s.ID, Begun: s.Started, Used: s.LastUsed, Copy: s.Copy}
+	d := sessionDocument{ID: s.ID, Name: s.Name, Begun: s.Started, Used: s.LastUsed, Copy: s.Copy}
 	d.Files, d.Bytes = k.Usage()
 	d.Others = k.OtherTargets()
 	if spent := storage.SpentIn(s); !spent.IsEmpty() {
@@ -136,7 +139,7 @@ func (d sessionDocument) String() string {
 	if d.Copy {
 		what = "on a copy, "
 	}
-	return fmt.Sprintf("session %s, %sbegun %s, keeps %s, %s", d.ID, what, d.Begun.Local().Format("2006-01-02 15:04"), visible.Count(d.Files, "file"), visible.Amount(d.Bytes))
+	return fmt.Sprintf("session %s, %sbegun %s, keeps %s, %s", cmp.Or(d.Name, d.ID), what, d.Begun.Local().Format("2006-01-02 15:04"), visible.Count(d.Files, "file"), visible.Amount(d.Bytes))
 }
 
 func printChanges(w io.Writer, about sessionDocument, list []session.FileChange, diff bool) {

@@ -176,7 +176,7 @@ func classify(err error) (toolError, int) {
 	}
 	said.Hint = visible.Text(wrong.Hint)
 	switch {
-	case wrong.Op == "worker":
+	case wrong.Op == "worker", wrong.Op == "session" && wrong.Code == "invalid_args":
 		return said, exitUsage
 	case wrong.Code == "untrusted", wrong.Code == "blocked":
 		return said, exitDenied

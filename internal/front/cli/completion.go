@@ -11,6 +11,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/program"
 )
 
@@ -21,7 +22,7 @@ func newCompletion() *cobra.Command {
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
 		Short: "Print a script that completes commands in a shell",
-		Long: `Print a script for your shell. It completes commands, flags, session ids, the ids of
+		Long: `Print a script for your shell. It completes commands, flags, sessions, the ids of
 calls that wait, and the names of workers and tools. To use it, add a
 line to the startup file of your shell, and start a new one:
 
@@ -103,9 +104,12 @@ var flagCompleters = map[string]completer{
 // argCompleters complete the arguments of commands, by the paths of the commands. The
 // shell completes file names for the other commands that take arguments.
 var argCompleters = map[string]completer{
+	"golem diff":             completeSessionOrPath,
+	"golem apply":            completeSessionOrPath,
+	"golem discard":          completeSessionOrPath,
 	"golem sessions show":    completing(sessionValues),
 	"golem sessions export":  completing(sessionValues),
-	"golem sessions remove":  completing(sessionValues),
+	"golem sessions rm":      completing(sessionValues),
 	"golem attach":           completing(sessionValues),
 	"golem ps stop":          completing(sessionValues),
 	"golem approve":          completing(approvalValues),
@@ -172,10 +176,27 @@ func sessionValues(cmd *cobra.Command, _ []string) (values []cobra.Completion) {
 	if err != nil || len(all) == 0 {
 		return nil
 	}
+	var ids []cobra.Completion
 	for _, w := range all {
-		values = append(values, w.ID+"\t"+strings.TrimPrefix(w.title(), "session "+w.ID+" "))
+		about := strings.TrimLeft(strings.TrimPrefix(w.title(), "session "+w.label()), " ,")
+		if values = append(values, w.label()+"\t"+about); w.label() != w.ID {
+			ids = append(ids, w.ID+"\t"+about)
+		}
 	}
-	return append(values, lastSession+"\tthe session that was used last")
+	return append(append(values, lastSession+"\tthe session that was used last"), ids...)
+}
+
+// completeSessionOrPath completes the name of a session after @, and otherwise a path.
+func completeSessionOrPath(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+	if !strings.HasPrefix(typed, naming.Mark) {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	return completing(markedSessionValues)(cmd, args, typed)
+}
+
+// markedSessionValues returns the sessions with @ before each.
+func markedSessionValues(cmd *cobra.Command, args []string) []cobra.Completion {
+	return visible.Each(sessionValues(cmd, args), func(value string) string { return naming.Mark + value })
 }
 
 func approvalValues(cmd *cobra.Command, _ []string) (values []cobra.Completion) {

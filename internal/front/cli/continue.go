@@ -14,6 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/continuing"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/sandbox"
@@ -42,7 +43,7 @@ func (f *gateFlags) chooseContinued(cmd *cobra.Command, p *program.Program) erro
 	}
 	if !isFlag && p.Project.Ceiling.Preferences().Session != "continue" {
 		if one := continuing.Recent(p.Storage.Sessions); one != nil && !wantsJSON(cmd) {
-			fmt.Fprintf(cmd.ErrOrStderr(), "golem: session %s has changes that this new session does not have; -c continues in it\n", one.ID)
+			fmt.Fprintf(cmd.ErrOrStderr(), "golem: session %s has changes that this new session does not have; -c continues in it\n", naming.Label(one))
 		}
 		return nil
 	}
@@ -61,10 +62,10 @@ func (f *gateFlags) chooseContinued(cmd *cobra.Command, p *program.Program) erro
 		if ok {
 			who = visible.Line(describeHolder(h), maxColumns)
 		}
-		return &sandbox.Error{Op: "continue", Code: sandbox.ErrConflict, Hint: who + ", works in session " + one.ID + "; wait until it ends, or start another session with --session new"}
+		return &sandbox.Error{Op: "continue", Code: sandbox.ErrConflict, Hint: who + ", works in session " + naming.Label(one) + "; wait until it ends, or start another session with --session new"}
 	}
 	if !isFlag && !wantsJSON(cmd) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "golem: continues in session %s, as your configuration says; --session new starts another\n", one.ID)
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: continues in session %s, as your configuration says; --session new starts another\n", naming.Label(one))
 	}
 	f.session = one.ID
 	return nil
@@ -83,7 +84,7 @@ func (f *gateFlags) noneToContinue(cmd *cobra.Command, p *program.Program, other
 	}
 	hint := "no session here has changes; " + cmd.CommandPath() + " without --continue starts one, golem status --all lists those elsewhere"
 	if other != nil {
-		hint = "no session with these directories has changes; --session " + other.ID + " continues one with others, and " + cmd.CommandPath() + " without --continue starts a new one"
+		hint = "no session with these directories has changes; --session " + naming.Label(other) + " continues one with others, and " + cmd.CommandPath() + " without --continue starts a new one"
 	}
 	for _, dir := range continuing.Damaged(p.Storage.Sessions) {
 		hint += "; golem cannot read a session, because its file session.json is damaged; its changes are in " + visible.Text(dir)
@@ -116,9 +117,9 @@ func checkRights(cmd *cobra.Command, p *program.Program, gate *program.OpenWorke
 	if len(more) == 0 {
 		return nil
 	}
-	than := "than session " + one.ID + " began with"
+	than := "than session " + naming.Label(one) + " began with"
 	if !known {
-		than = "in session " + one.ID + ", and golem has no record of what the session began with"
+		than = "in session " + naming.Label(one) + ", and golem has no record of what the session began with"
 	}
 	d := decision{cmd: cmd, program: p, terminal: findTerminal(false), out: cmd.ErrOrStderr()}
 	if d.terminal != nil {

@@ -55,7 +55,7 @@ lines that were on the screen. With --plain, or at a terminal with less than 60 
 	cmd.Flags().BoolVar(&names, "name-only", false, "only the paths of the files")
 	addPlain(cmd, &interactive, &plain, "ask about each hunk, line by line")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		args, err := f.takeSession(cmd, args)
+		args, err := f.takeSession(args)
 		if err != nil {
 			return err
 		}
@@ -442,7 +442,7 @@ func showCommits(cmd *cobra.Command, w *workSession, stat bool) error {
 		return printJSON(cmd.OutOrStdout(), map[string]any{"session": w.ID, "repositories": append([]settle.CommitRepository{}, list...), "skipped": append([]string{}, skipped...)})
 	}
 	if len(list) == 0 {
-		return &sandbox.Error{Op: "diff", Code: sandbox.ErrNotFound, Hint: "session " + w.ID + " has no new commits"}
+		return &sandbox.Error{Op: "diff", Code: sandbox.ErrNotFound, Hint: "session " + w.label() + " has no new commits"}
 	}
 	v := newReviewText(cmd.OutOrStdout(), w, &session.Review{})
 	for _, r := range list {

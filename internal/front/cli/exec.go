@@ -21,6 +21,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail/network"
 	"github.com/golem-forge/golem/internal/jail/profile"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/internal/work/toolset/shell"
@@ -73,6 +74,7 @@ does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 	f.addWorker(cmd)
 	f.addContinue(cmd)
 	addDetach(cmd, &f.detach, "the command")
+	f.addName(cmd)
 	cmd.Flags().SetInterspersed(false) // the flags after CMD are its own
 	cmd.Flags().StringVar(&f.net, "net", "", netUsage)
 	cmd.Flags().StringSliceVar(&f.budget, "budget", nil, "what the agent may use of models in its session: cost=DOLLARS, tokens=N, turns=N (answers), time=30m; may be given again")
@@ -89,7 +91,7 @@ does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 		if len(args) == 0 {
 			return usageError("exec needs a command, such as golem exec bash" + takenAsValue(cmd))
 		}
-		if err := cmp.Or(f.checkContinue(), f.meansShell(args)); err != nil {
+		if err := cmp.Or(f.checkContinue(), f.checkName(), f.meansShell(args)); err != nil {
 			return err
 		}
 		if err := f.setNetwork(f.net); err != nil {
@@ -153,12 +155,12 @@ func (f *execFlags) sessionProgram(id string) (*program.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := findSession(all, id)
+	w, err := naming.Find(all, id)
 	if err != nil {
 		return nil, err
 	}
 	if len(w.Mounts) > 0 && len(w.program.Storage.Sessions.Given) == 0 {
-		return nil, &sandbox.Error{Op: "session", Path: w.ID, Code: sandbox.ErrNotFound, Hint: "a directory that it shows is gone, or may not be mounted any more; golem sessions remove " + w.ID + " removes the session"}
+		return nil, &sandbox.Error{Op: "session", Path: w.label(), Code: sandbox.ErrNotFound, Hint: "a directory that it shows is gone, or may not be mounted any more; golem sessions remove " + w.label() + " removes the session"}
 	}
 	f.session = w.ID
 	return w.program, nil
@@ -237,7 +239,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	late := gate.Close()
 	err = withLate(cmd, err, late)
-	if late == nil && !waiting && f.sessionID() == "" && p.Storage.Sessions.IsUnused(gate.Session, profile) {
+	if late == nil && !waiting && (f.sessionID() == "" || f.name != "") && p.Storage.Sessions.IsUnused(gate.Session, profile) {
 		err = cmp.Or(err, p.Storage.RemoveUnused(gate.Session))
 	}
 	removeUnused(p, user, f.sessionID())
@@ -290,7 +292,7 @@ func (f *execFlags) openGate(cmd *cobra.Command, p *program.Program, x *session.
 	if f.apply != "no" {
 		called = append(called, "apply_changes")
 	}
-	return f.openWorker(ctx, cmd, p, program.WorkerOptions{Tools: called, Session: cmp.Or(f.sessionID(), session.New), Exec: x, Asker: asker, Beside: beside, HostAsker: hostAsker})
+	return f.openWorker(ctx, cmd, p, program.WorkerOptions{Tools: called, Session: cmp.Or(f.sessionID(), session.New), Name: f.name, Exec: x, Asker: asker, Beside: beside, HostAsker: hostAsker})
 }
 
 // outsideOf warns that git does not work in a part of a work tree. If the command is git
@@ -388,7 +390,7 @@ func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.O
 	home := "empty home directory"
 	switch {
 	case gate.HasHome:
-		home = "home directory of session " + gate.Session.ID
+		home = "home directory of session " + naming.Label(gate.Session)
 	case x.Profile.HasOnlyName():
 		home, adds = "empty home directory except your name and address for git", nil
 	case len(adds)+len(x.Profile.Logins) > 0:
@@ -507,7 +509,7 @@ func (f *execFlags) after(cmd *cobra.Command, p *program.Program, gate *program.
 		return false, err
 	}
 	if review.Refs && (len(review.Files) == 0 || f.apply != "no") {
-		fmt.Fprintf(cmd.ErrOrStderr(), "golem: session %s: %s\n", gate.Session.ID, fmt.Sprintf(commitsHint, ""))
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: session %s: %s\n", naming.Label(gate.Session), fmt.Sprintf(commitsHint, ""))
 	}
 	if len(review.Files)+len(review.Ignored) == 0 && review.Unfit == "" {
 		return review.Git > 0, nil
@@ -527,7 +529,7 @@ func (f *execFlags) after(cmd *cobra.Command, p *program.Program, gate *program.
 	}
 	err = printResult(cmd, local.localResult(r))
 	if r.Err != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "golem: its changes wait in session %s; golem diff shows them\n", gate.Session.ID)
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: its changes wait in session %s; golem diff shows them\n", naming.Label(gate.Session))
 	}
 	return false, err
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/ignored"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/sandbox"
@@ -34,6 +35,7 @@ type workSession struct {
 	program  *program.Program
 	hasEnded bool           // its command is not running
 	isNamed  bool           // commands about it need --session
+	isTwice  bool           // another session here has the same name
 	where    string         // more options that commands about it need, "" for none
 	others   []*workSession // the other sessions of the directory
 	hunks    []string       // the values of --hunks
@@ -61,7 +63,7 @@ func (w *workSession) option() string {
 	if !w.isNamed {
 		return w.where
 	}
-	return w.where + " --session " + w.ID
+	return w.where + " --session " + w.label()
 }
 
 // nameOf returns the name in the sandbox of a path that the user typed. The path is
@@ -84,18 +86,27 @@ func (w *workSession) nameOf(typed string) (string, error) {
 	if strings.HasPrefix(typed, "/") {
 		return jail.Outside(path.Clean(typed)), nil
 	}
-	return "", usagef("%s is in no directory of session %s; golem diff%s --name-only lists the files that it changed", sandbox.Shown(typed), w.ID, w.option())
+	return "", usagef("%s is in no directory of session %s; golem diff%s --name-only lists the files that it changed", sandbox.Shown(typed), w.label(), w.option())
 }
 
 // title describes a session in a few words.
 func (w *workSession) title() string { return "session " + w.describe() + ", " + age(w.LastUsed) }
 
-// describe returns the id of a session, and what started it.
+// label returns the word by which to name the session in a text: its name, or its id if it has
+// none, or if it shares the name with a session of another directory.
+func (w *workSession) label() string {
+	if w.isTwice {
+		return w.ID
+	}
+	return naming.Label(w)
+}
+
+// describe returns the name of a session, and what started it.
 func (w *workSession) describe() string {
 	if what := w.what(); what != "" {
-		return w.ID + " (" + what + ")"
+		return w.label() + " (" + what + ")"
 	}
-	return w.ID
+	return w.label()
 }
 
 // of returns the session with its program, as package inbox knows it.
@@ -116,9 +127,9 @@ func (w *workSession) awaitCalls(cmd *cobra.Command, done string) error {
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
 	err := w.program.Storage.Sessions.AwaitCalls(ctx, w.Session, func(changes.Holder) {
-		who := "another golem works in session " + w.ID
+		who := "another golem works in session " + w.label()
 		if h, ok := w.of().Holder(); ok {
-			who = describeHolder(h) + ", works in session " + w.ID
+			who = describeHolder(h) + ", works in session " + w.label()
 		}
 		fmt.Fprintf(errs, "golem: waiting: %s; golem continues when it ends; Ctrl-C stops waiting\n", who)
 	})
@@ -187,6 +198,14 @@ func (f *programFlags) sessionsHere() ([]*workSession, error) {
 	if f.recovered != nil { // completion in a shell removes nothing
 		all = withoutUnused(all)
 	}
+	named := make(map[string]*workSession)
+	for _, w := range all {
+		if first := named[w.Name]; first != nil {
+			first.isTwice, w.isTwice = true, true
+		} else if w.Name != "" {
+			named[w.Name] = w
+		}
+	}
 	return all, nil
 }
 
@@ -237,7 +256,7 @@ func workSessions(list []inbox.ProgramSession, dir string) (all []*workSession) 
 // addChoiceFlags adds the flags of commands that work on the changes of one session.
 func addChoiceFlags(cmd *cobra.Command) *gateFlags {
 	f := &gateFlags{programFlags: addProgramFlags(cmd), wait: patience}
-	cmd.Flags().StringVar(&f.session, "session", "", "the session: an id, the beginning of an id, or last (the last used session); the newest session with changes if not given, which without a terminal needs to be the only one (GOLEM_SESSION)")
+	cmd.Flags().StringVar(&f.session, "session", "", "the session: its name, its id, the beginning of its id, or last (the last used session), also as an argument: @NAME; the newest session with changes if not given, which without a terminal needs to be the only one (GOLEM_SESSION)")
 	return f
 }
 
@@ -269,14 +288,14 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 	}
 	var chosen *workSession
 	if id := f.sessionID(); id != "" {
-		if chosen, err = findSession(all, id); err != nil {
-			return nil, f.findBelow(id, cmd.CommandPath(), err)
+		if chosen, err = naming.Find(all, id); err != nil {
+			return nil, f.findBelow(id, cmd.CommandPath(), f.meantPath(err))
 		}
 	} else {
-		var ids []string
+		var names []string
 		var taken *workSession // the newest session whose changes are all in taken commits
 		for _, w := range all {
-			if len(ids) > maxListed {
+			if len(names) > maxListed {
 				break
 			}
 			has, err := f.isWanted(w)
@@ -288,7 +307,7 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 			case w.program.Storage.Sessions.HasOnlyTaken(w.Session):
 				taken = cmp.Or(taken, w)
 			default:
-				chosen, ids = cmp.Or(chosen, w), append(ids, w.ID)
+				chosen, names = cmp.Or(chosen, w), append(names, w.label())
 			}
 		}
 		chosen = cmp.Or(chosen, taken)
@@ -300,11 +319,11 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 			return nil, &sandbox.Error{Op: cmd.Name() + " --commits", Code: sandbox.ErrNotFound, Hint: "no session here has commits that your repository lacks; golem " + cmd.Name() + " without --commits is for changed files, golem status lists the sessions"}
 		case chosen == nil:
 			return nil, f.noChanges(cmd.CommandPath())
-		case len(ids) > 1 && findTerminal(false) == nil:
-			return nil, usagef("%s sessions here have changes: %s; choose one with --session", howMany(len(ids)), listIDs(ids))
-		case len(ids) > 1:
+		case len(names) > 1 && findTerminal(false) == nil:
+			return nil, usagef("%s sessions here have changes: %s; choose one with --session", howMany(len(names)), naming.Some(names))
+		case len(names) > 1:
 			chosen.isNamed = true
-			fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s is the newest session; %s more %s changes: golem status\n", chosen.ID, howMany(len(ids)-1), visible.Verb(len(ids)-1, "has", "have"))
+			fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s is the newest session; %s more %s changes: golem status\n", chosen.label(), howMany(len(names)-1), visible.Verb(len(names)-1, "has", "have"))
 		}
 	}
 	chosen.isNamed = chosen.isNamed || f.sessionID() != ""
@@ -314,27 +333,37 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 	return chosen, nil
 }
 
-// takeSession returns the arguments without a first one that is the id of a session, and
-// chooses that session. A file of that name is a path.
-func (f *gateFlags) takeSession(cmd *cobra.Command, args []string) ([]string, error) {
-	if len(args) == 0 || f.session != "" || strings.ContainsAny(args[0], "/.") {
-		return args, nil
-	}
-	if _, err := os.Lstat(filepath.Join(f.dir, args[0])); err == nil {
-		return args, nil
-	}
-	all, err := f.sessionsHere()
-	if err != nil {
-		return nil, err
-	}
-	for _, w := range all {
-		if w.ID == args[0] {
-			fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s is a session; --session %s chooses it\n", w.ID, w.ID)
-			f.session = w.ID
-			return args[1:], nil
+// takeSession returns the arguments without the one that begins with @, and chooses the session
+// that it names. All others are paths, so that no file can stand for a session. A path that
+// begins with @ is typed with ./ before it.
+func (f *gateFlags) takeSession(args []string) ([]string, error) {
+	var paths []string
+	for _, arg := range args {
+		word, isSession := strings.CutPrefix(arg, naming.Mark)
+		switch {
+		case !isSession:
+			paths = append(paths, arg)
+		case word == "":
+			return nil, usageError("@ names a session: @last, @fix-login; golem sessions lists them")
+		case f.session != "":
+			return nil, usagef("one session at a time: %s and %s; a path that begins with @ is ./%[2]s", sandbox.Shown(f.session), sandbox.Shown(arg))
+		default:
+			f.session = arg
 		}
 	}
-	return args, nil
+	return paths, nil
+}
+
+// meantPath adds to the error about a session that an argument names with @ how to type a path
+// that begins with @.
+func (f *gateFlags) meantPath(err error) error {
+	e, is := errors.AsType[*sandbox.Error](err)
+	if !is || !strings.HasPrefix(f.session, naming.Mark) {
+		return err
+	}
+	meant := *e
+	meant.Hint += "; a path that begins with @ is " + visible.CommandLine("./"+f.session)
+	return &meant
 }
 
 // isWanted reports whether a command without --session may mean a session: it has changes,
@@ -346,37 +375,6 @@ func (f *gateFlags) isWanted(w *workSession) (bool, error) {
 	return w.program.Storage.Sessions.HasChanges(w.Session)
 }
 
-// findSession returns the session with an id, or with an id that starts so. The id last
-// means the session used last.
-func findSession(all []*workSession, id string) (*workSession, error) {
-	if id == "" { // the beginning of every id, for example of an empty variable
-		return nil, usageError("an empty id names no session; golem sessions lists them, last is the session that was used last")
-	}
-	if id == lastSession && len(all) > 0 {
-		return all[0], nil
-	}
-	var fits []*workSession
-	var ids []string
-	for _, w := range all {
-		if w.ID == id {
-			return w, nil
-		}
-		ids = append(ids, w.ID)
-		if strings.HasPrefix(w.ID, id) {
-			fits = append(fits, w)
-		}
-	}
-	switch {
-	case len(fits) == 1:
-		return fits[0], nil
-	case len(fits) > 1:
-		return nil, usagef("session %s: %d sessions begin like this; type more of the id", sandbox.Shown(id), len(fits))
-	case len(ids) == 0:
-		return nil, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: "there are no sessions here; golem exec CMD starts one, golem status --all lists those elsewhere"}
-	}
-	return nil, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: "sessions here: " + listIDs(ids) + "; golem sessions describes them"}
-}
-
 // howMany returns a number of sessions that golem stopped to count after maxListed.
 func howMany(n int) string {
 	if n >= maxListed {
@@ -385,16 +383,8 @@ func howMany(n int) string {
 	return strconv.Itoa(n)
 }
 
-// listIDs returns the first ids of a list.
-func listIDs(ids []string) string {
-	if len(ids) <= maxListed {
-		return strings.Join(ids, ", ")
-	}
-	return strings.Join(ids[:maxListed], ", ") + " and more"
-}
-
 // lastSession is the value of --session for the session that was used last.
-const lastSession = session.Last
+const lastSession = naming.Last
 
 // review returns the changes of a session at and below the typed paths, or all changes if
 // there are no paths. names are the sandbox names of the paths. A path without a change
@@ -470,7 +460,7 @@ func (w *workSession) asTyped(typed string) string {
 // unchanged returns the error for a path that a session has not changed. It suggests
 // another session that has changed it, or a changed file with a similar name.
 func (w *workSession) unchanged(op, typed, name string) error {
-	e := &sandbox.Error{Op: op, Path: typed, Code: sandbox.ErrNotFound, Hint: "session " + w.ID + " has not changed it; golem diff --stat" + w.option() + " lists the changes"}
+	e := &sandbox.Error{Op: op, Path: typed, Code: sandbox.ErrNotFound, Hint: "session " + w.label() + " has not changed it; golem diff --stat" + w.option() + " lists the changes"}
 	switch _, err := os.Lstat(typed); {
 	case err == nil:
 	case typed == "last":
@@ -482,14 +472,18 @@ func (w *workSession) unchanged(op, typed, name string) error {
 		e.Hint = "golem never applies changes in .git"
 		return e
 	}
+	if i := slices.IndexFunc(append(w.others, w), func(one *workSession) bool { return typed == one.Name || typed == one.ID }); i >= 0 {
+		e.Hint = "a bare word is a path; golem " + op + " " + naming.Mark + typed + " means the session"
+		return e
+	}
 	if other := w.changedBy(typed); other != nil {
-		e.Hint = "session " + w.ID + " has not changed it, but session " + other.describe() + " has: golem " + op + " " + w.asTyped(typed) + " --session " + other.ID
+		e.Hint = "session " + w.label() + " has not changed it, but session " + other.describe() + " has: golem " + op + " " + w.asTyped(typed) + " --session " + other.label()
 		return e
 	}
 	file, numbers, isHunk := cutLast(typed, ":")
 	if isHunk = isHunk && numbers != "" && strings.Trim(numbers, "0123456789,") == ""; isHunk {
 		if other := w.changedBy(file); other != nil && !w.hasChanged(file) {
-			e.Hint = "session " + w.ID + " has not changed " + sandbox.Shown(file) + ", but session " + other.describe() + " has: golem apply --hunks " + visible.CommandLine(typed) + " --session " + other.ID
+			e.Hint = "session " + w.label() + " has not changed " + sandbox.Shown(file) + ", but session " + other.describe() + " has: golem apply --hunks " + visible.CommandLine(typed) + " --session " + other.label()
 			return e
 		}
 	}
@@ -505,7 +499,7 @@ func (w *workSession) unchanged(op, typed, name string) error {
 	for _, c := range all.Files {
 		p := w.pathOf(c.Path)
 		if found := sandbox.Nearest(base(typed), []string{base(p)}); len(found) > 0 {
-			e.Hint = "session " + w.ID + " has not changed it; did you mean " + sandbox.Shown(p) + "?"
+			e.Hint = "session " + w.label() + " has not changed it; did you mean " + sandbox.Shown(p) + "?"
 			break
 		}
 	}

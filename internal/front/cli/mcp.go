@@ -64,6 +64,7 @@ Each client needs a token: golem prints a new one at the start, or reads --token
 	}
 	f := &mcpFlags{gateFlags: addSessionFlags(cmd, "the last used one"), given: addMountFlags(cmd)}
 	f.addWorker(cmd)
+	f.addName(cmd)
 	flags := cmd.Flags()
 	flags.Lookup("wait").Usage = "how long to wait for an approval; at most 45s if the client has no forms, then the call returns as pending"
 	flags.StringVar(&f.http.Address, "http", "", "listen at this address, such as 127.0.0.1:8137, instead of using standard input and output")
@@ -81,6 +82,9 @@ Each client needs a token: golem prints a new one at the start, or reads --token
 func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 	if wantsJSON(cmd) {
 		return usageError("golem mcp prints only messages for its client; golem audit show --json shows the calls")
+	}
+	if err := f.checkName(); err != nil {
+		return err
 	}
 	p, err := f.open(opening{otherwise: flagMounts, mounts: *f.given})
 	if err != nil {
@@ -112,7 +116,7 @@ func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 	signal.Notify(gone, syscall.SIGPIPE)
 	defer signal.Stop(gone)
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
-	v := program.WorkerOptions{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(), Run: bare,
+	v := program.WorkerOptions{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(), Name: f.name, Run: bare,
 		Copy: wantsCopy(f.copy), OnCopy: copying.tell}
 	switch {
 	case bare && v.Session == "":

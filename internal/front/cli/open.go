@@ -116,7 +116,7 @@ func openFlagMounts(o program.Options, given []*explain.Mount) (*program.Program
 // openDefault opens the default worker, unless there is a program. It works in the mounts of
 // a session, if the id names one that started without a program, or else on the directory as an overlay.
 func openDefault(o program.Options, p *program.Program, wrong error, id string) (*program.Program, error) {
-	named := id != "" && id != session.New && id != session.Last
+	named := id != "" && id != session.New && id != lastSession
 	if p.Content.Hash != "" && !named || wrong != nil {
 		return p, wrong
 	}

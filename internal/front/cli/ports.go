@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/sandbox"
@@ -48,7 +50,7 @@ this machine, at 127.0.0.1, that leads to a server in the jail. add publishes a 
 a command runs in the session: PORT, or HOSTPORT:PORT for port PORT inside at port
 HOSTPORT of this machine. rm closes one. Without SESSION, golem takes the only session in
 which a command runs. golem closes all ports when the command ends.`,
-		Example: "  golem ports\n  golem ports add 8080:3000\n  golem ports qx7abc rm 8080",
+		Example: "  golem ports\n  golem ports add 8080:3000\n  golem ports npm-otter rm 8080",
 	}
 	f := addProgramFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -61,7 +63,7 @@ which a command runs. golem closes all ports when the command ends.`,
 			return err
 		}
 		if id != "" {
-			w, err := findSession(all, id)
+			w, err := naming.Find(all, id)
 			if err != nil {
 				return err
 			}
@@ -144,7 +146,7 @@ func printPorts(cmd *cobra.Command, all []*workSession) error {
 	ports := inbox.PublishedPorts(list)
 	var rows [][]string
 	for _, p := range ports {
-		rows = append(rows, []string{p.Session, p.What, p.Port().String()})
+		rows = append(rows, []string{cmp.Or(p.Name, p.Session), p.What, p.Port().String()})
 	}
 	return printTableOr(cmd, map[string]any{"ports": ports}, "no published ports; golem ports add PORT publishes one while a command runs", nil, rows)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/golem-forge/golem/internal/people/terminal"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/storage"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -35,7 +36,7 @@ processor time and memory of golem and the commands in its jail, and the last li
 What waits for your approval is on a line of its own. The list also has what ended in the
 background within the last week, with its exit code, and runs that can continue. The changes
 of all of them wait in their sessions.`,
-		Example: "  golem ps\n  golem ps stop qx7abc\n  golem ps --json",
+		Example: "  golem ps\n  golem ps stop claude-otter\n  golem ps --json",
 		Args:    noArgs,
 	}
 	f := psFlags{&programFlags{dir: "."}}
@@ -84,7 +85,7 @@ func printActivities(out io.Writer, list []inbox.Activity, home string) {
 			fmt.Fprintf(out, "session %s: %s\n", a.ID, a.Cost)
 		}
 		for _, w := range a.Waiting {
-			fmt.Fprintf(out, "session %s waits: %s; golem approve %s -C %s\n", a.ID, w.Title, w.ID, visible.CommandLine(a.Directory))
+			fmt.Fprintf(out, "session %s waits: %s; golem approve %s -C %s\n", activityName(a), w.Title, w.ID, visible.CommandLine(a.Directory))
 		}
 	}
 }
@@ -95,8 +96,11 @@ func activityRow(a inbox.Activity, home string) []string {
 	if a.Usage != nil {
 		used, memory = a.Usage.CPU.Round(time.Second/10).String(), visible.Amount(a.Usage.Memory)
 	}
-	return []string{a.ID, cmp.Or(a.Command, visible.Cut(a.Input, maxWhat), a.What), activityState(a), strings.TrimSuffix(age(a.Since), " ago"), used, memory, visible.HomeRelative(a.Directory, home), a.Doing}
+	return []string{activityName(a), cmp.Or(a.Command, visible.Cut(a.Input, maxWhat), a.What), activityState(a), strings.TrimSuffix(age(a.Since), " ago"), used, memory, visible.HomeRelative(a.Directory, home), a.Doing}
 }
+
+// activityName returns the word by which to name a session in which something happens.
+func activityName(a inbox.Activity) string { return cmp.Or(a.Name, a.ID) }
 
 // activityState says whether something runs, or how it ended.
 func activityState(a inbox.Activity) string {
@@ -122,7 +126,7 @@ func (f psFlags) newStop() *cobra.Command {
 		Long: `End what runs in a session, in the background or in another terminal. The program gets
 SIGTERM. If a program in the background has not ended after 10 seconds, golem ends its jail.
 A run stops after its current call; with --now, at once. The changes stay in the session.`,
-		Example: "  golem ps stop qx7abc\n  golem ps stop --now qx7abc",
+		Example: "  golem ps stop claude-otter\n  golem ps stop --now claude-otter",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usageError("stop needs a session; golem ps lists those in which something runs")
@@ -177,7 +181,7 @@ func stopSession(cmd *cobra.Command, s inbox.ProgramSession, now bool) error {
 			d, _ = detached.Read(dir)
 		}
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "session %s has %s; golem diff --session %s shows its changes\n", s.ID, d.String(), s.ID)
+	fmt.Fprintf(cmd.OutOrStdout(), "session %s has %s; golem diff --session %s shows its changes\n", naming.Label(s), d.String(), naming.Label(s))
 	return nil
 }
 
@@ -188,7 +192,7 @@ func (f psFlags) activeSession(cmd *cobra.Command, id string) (inbox.ProgramSess
 	if err != nil {
 		all = nil // the directory may have a program that golem cannot read
 	}
-	if w, err := findSession(all, id); err == nil && (id != lastSession || isDetached(w)) {
+	if w, err := naming.Find(all, id); err == nil && (id != lastSession || isDetached(w)) {
 		return w.of(), nil
 	}
 	watcher, list, err := f.activities(cmd)
@@ -205,7 +209,7 @@ func (f psFlags) activeSession(cmd *cobra.Command, id string) (inbox.ProgramSess
 	if len(active) == 0 {
 		return inbox.ProgramSession{}, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: "nothing runs; golem exec -d CMD starts a command in the background"}
 	}
-	w, err := findSession(active, id)
+	w, err := naming.Find(active, id)
 	if err != nil {
 		return inbox.ProgramSession{}, err
 	}
@@ -231,7 +235,7 @@ is that of golem exec. Without SESSION, golem takes the only one in the backgrou
 
 With --log, golem prints the output so far, follows it, and sends nothing. golem keeps the
 last 8 to 16 MiB of output. It drops control sequences that reach more than the screen.`,
-		Example: "  golem attach\n  golem attach qx7abc\n  golem attach --log qx7abc",
+		Example: "  golem attach\n  golem attach claude-otter\n  golem attach --log claude-otter",
 		Args:    takesArgs(0, 1, "attach takes one session, got %d"),
 	}
 	f := psFlags{&programFlags{dir: "."}}
@@ -268,7 +272,7 @@ func (f psFlags) attachable(cmd *cobra.Command, args []string, log bool) (s inbo
 	case len(list) == 0:
 		return s, &sandbox.Error{Op: "attach", Code: sandbox.ErrNotFound, Hint: "nothing runs in the background; golem exec -d CMD starts a command there, golem ps lists what ended"}
 	case len(list) > 1:
-		return s, usagef("%d programs are in the background: %s; name one, golem ps describes them", len(list), listIDs(visible.Each(list, func(a inbox.Activity) string { return a.ID })))
+		return s, usagef("%d programs are in the background: %s; name one, golem ps describes them", len(list), naming.Some(visible.Each(list, activityName)))
 	}
 	return inbox.OpenSession(watcher.Options, list[0].Program, list[0].ID)
 }
@@ -278,11 +282,11 @@ func detachedIn(s inbox.ProgramSession) (dir string, d detached.Status, err erro
 	dir = filepath.Join(s.Dir(), detached.Name)
 	d, ok := detached.Read(dir)
 	if !ok {
-		hint := "nothing ran in the background of this session; golem exec -d --session " + s.ID + " CMD starts a command there"
+		hint := "nothing ran in the background of this session; golem exec -d --session " + naming.Label(s) + " CMD starts a command there"
 		if h, is := s.Holder(); is {
 			hint = describeHolder(h) + ", works in it at another terminal; only what was started with --detach can be attached"
 		}
-		err = &sandbox.Error{Op: "attach", Path: s.ID, Code: sandbox.ErrNotFound, Hint: hint}
+		err = &sandbox.Error{Op: "attach", Path: naming.Label(s), Code: sandbox.ErrNotFound, Hint: hint}
 	}
 	return dir, d, err
 }
@@ -294,15 +298,15 @@ func attach(cmd *cobra.Command, s inbox.ProgramSession) error {
 	case err != nil:
 		return err
 	case !d.Running:
-		return &sandbox.Error{Op: "attach", Path: s.ID, Code: sandbox.ErrNotFound, Hint: "it has " + d.String() + ", " + age(d.LastUsed(dir)) + "; golem attach --log " + s.ID + " prints its output, golem diff --session " + s.ID + " shows its changes"}
+		return &sandbox.Error{Op: "attach", Path: naming.Label(s), Code: sandbox.ErrNotFound, Hint: "it has " + d.String() + ", " + age(d.LastUsed(dir)) + "; golem attach --log " + naming.Label(s) + " prints its output, golem diff --session " + naming.Label(s) + " shows its changes"}
 	case !term.IsTerminal(int(os.Stdout.Fd())) || findTerminal(true) == nil:
-		return usageError("attach needs a terminal; golem attach --log " + s.ID + " prints the output without one")
+		return usageError("attach needs a terminal; golem attach --log " + naming.Label(s) + " prints the output without one")
 	}
 	conn, err := detached.Dial(dir)
 	if err != nil {
-		return &sandbox.Error{Op: "attach", Path: s.ID, Code: sandbox.ErrNotFound, Hint: fmt.Sprintf("golem cannot reach it: %s; golem ps lists what runs", visible.Line(err.Error(), maxColumns))}
+		return &sandbox.Error{Op: "attach", Path: naming.Label(s), Code: sandbox.ErrNotFound, Hint: fmt.Sprintf("golem cannot reach it: %s; golem ps lists what runs", visible.Line(err.Error(), maxColumns))}
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "golem: attached to %s, session %s; %s leaves it\n", cmp.Or(shownCommand(d), "the run"), s.ID, detached.LeaveKeys)
+	fmt.Fprintf(cmd.ErrOrStderr(), "golem: attached to %s, session %s; %s leaves it\n", cmp.Or(shownCommand(d), "the run"), naming.Label(s), detached.LeaveKeys)
 	end, err := detached.Attach(conn, detached.Options{In: os.Stdin, Out: os.Stdout})
 	if err != nil {
 		return err
@@ -311,14 +315,14 @@ func attach(cmd *cobra.Command, s inbox.ProgramSession) error {
 	case end.Signal != nil:
 		return signaled{end.Signal}.code()
 	case end.Ended:
-		fmt.Fprintf(cmd.ErrOrStderr(), "golem: session %s has ended, exit code %d\n", s.ID, end.Code)
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: session %s has ended, exit code %d\n", naming.Label(s), end.Code)
 		if end.Code != 0 {
 			return exit(end.Code)
 		}
 	case end.Lost:
-		return &sandbox.Error{Op: "attach", Path: s.ID, Code: sandbox.ErrNotFound, Hint: "its golem was killed; golem diff --session " + s.ID + " shows its changes"}
+		return &sandbox.Error{Op: "attach", Path: naming.Label(s), Code: sandbox.ErrNotFound, Hint: "its golem was killed; golem diff --session " + naming.Label(s) + " shows its changes"}
 	default:
-		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+attachedNote(s.ID))
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+attachedNote(naming.Label(s)))
 	}
 	return nil
 }

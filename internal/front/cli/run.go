@@ -19,6 +19,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/jail/network"
 	"github.com/golem-forge/golem/internal/work/model/prices"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/run"
 	"github.com/golem-forge/golem/internal/work/session"
@@ -101,6 +102,7 @@ spent; 5: no jail; 130: stopped.`,
 	}
 	f := &runFlags{gateFlags: addSessionFlags(cmd, "a new one")}
 	f.addContinue(cmd)
+	f.addName(cmd)
 	cmd.Flags().StringVar(&f.model, "model", "", "the model: anthropic:…, openai:…, ollama:…, scripted:FILE (GOLEM_MODEL)")
 	cmd.Flags().StringArrayVar(&f.fallback, "fallback", nil, "a model to ask if the model is overloaded, unknown or refuses your key; may be given again")
 	cmd.Flags().StringVar(&f.effort, "effort", "", "how much the model thinks before it answers: none, low, medium or high")
@@ -108,7 +110,7 @@ spent; 5: no jail; 130: stopped.`,
 	cmd.Flags().Int64Var(&f.maxTokens, "max-tokens", 0, "the most tokens of one answer")
 	cmd.Flags().BoolVar(&f.thinking, "thinking", false, "show the thoughts of the model")
 	cmd.Flags().StringVar(&f.record, "record", "", "record the model's answers in a file, for --model replay:FILE")
-	cmd.Flags().StringVar(&f.resume, "resume", "", "continue the run of a session: an id, or last")
+	cmd.Flags().StringVar(&f.resume, "resume", "", "continue the run of a session: its name, its id, or last")
 	cmd.Flags().StringVar(&f.input, "input", "", "the input, instead of arguments")
 	cmd.Flags().StringVar(&f.file, "file", "", "a file with the input; - is standard input")
 	cmd.Flags().StringArrayVar(&f.attach, "attach", nil, "a file to attach to the input; may be given again")
@@ -135,6 +137,9 @@ spent; 5: no jail; 130: stopped.`,
 			return f.apart.startInMemory()
 		}
 		words, err := f.begin(args, cmd.ErrOrStderr())
+		if err == nil {
+			err = f.checkName()
+		}
 		if err != nil {
 			return err
 		}
@@ -216,7 +221,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	if err != nil {
 		return err
 	}
-	v := program.WorkerOptions{ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: cmp.Or(f.sessionID(), session.New), Copy: wantsCopy(f.copy), Isolated: f.apart != nil}
+	v := program.WorkerOptions{ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: cmp.Or(f.sessionID(), session.New), Name: f.name, Copy: wantsCopy(f.copy), Isolated: f.apart != nil}
 	if f.resume != "" {
 		s, err := p.Storage.Runs().Find(f.resumed())
 		if err != nil {
@@ -260,7 +265,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 		f.tellDefault(cmd, p, r.Gate, m.Name)
 	}
 	note(cmd, slices.Concat(r.Gate.StartNotes, r.Gate.Notes)...)
-	out.session = r.ID
+	out.session, out.label = r.ID, naming.Label(r.Gate.Session)
 	traces.begin(r.ID)
 	r.Chat = r.Chat || f.chatty
 	if !r.Chat && !wantsJSON(cmd) { // in a chat the user types
@@ -297,7 +302,7 @@ func (f *runFlags) resumed() string {
 	if f.resume == "last" {
 		return ""
 	}
-	return f.resume
+	return strings.TrimPrefix(f.resume, naming.Mark)
 }
 
 // programBefore loads the program again if the run that continues began with another

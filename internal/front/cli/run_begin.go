@@ -27,6 +27,9 @@ func (f *runFlags) begin(args []string, errs io.Writer) ([]string, error) {
 	if f.resume != "" && f.session != "" {
 		return nil, usageError("--resume names the session whose run continues; omit --session")
 	}
+	if f.resume != "" && f.name != "" {
+		return nil, usageError("--resume continues a run in its session, and --name names a new session; use one of them")
+	}
 	if f.resume != "" && f.goesOn {
 		return nil, usageError("--resume continues a run, and --continue starts one in the same session; use one of them")
 	}

@@ -33,7 +33,8 @@ type report struct {
 	json   bool
 	stream bool // print the answer while it arrives
 
-	session string // the session of the run, once it is known
+	session string // the id of the session of the run, once it is known
+	label   string // its name
 	resumed bool   // the run began before
 	where   string // the flag that names the program for other commands, "" if they find it here
 	balance program.Balance
@@ -362,12 +363,12 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 		case !o.OK():
 			word = string(o.End)
 		case r.resumed && s.Workers+s.Calls == 0:
-			fmt.Fprintf(r.errs, "golem: the run of session %s had finished before; nothing was left to do\n", r.session)
+			fmt.Fprintf(r.errs, "golem: the run of session %s had finished before; nothing was left to do\n", r.label)
 			fmt.Fprint(r.errs, r.changes)
 			return nil
 		}
 		r.sayLine("%s  %s, %s (%d ok, %d refused), %s; %s; session %s", word, visible.Count(s.Workers, "worker"), visible.Count(s.Calls, "call"), s.Calls-s.Refused, s.Refused,
-			visible.Count(s.Asked, "question"), r.costs(s), r.session)
+			visible.Count(s.Asked, "question"), r.costs(s), r.label)
 		if len(s.By) > 1 {
 			asked := map[string]bool{}
 			for _, share := range s.By {
@@ -391,7 +392,7 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 			r.sayLine("golem: a call needs your approval, and a run in memory cannot wait for it; --approval approve_all approves all calls, and --sandbox DIR keeps the run")
 		case r.gone: // it cannot continue
 		case o.End == run.Paused:
-			r.paused(again+r.session, o.Pending)
+			r.paused(again+r.label, o.Pending)
 		case o.End == run.Stopped, o.End == run.Spent, o.End == run.Failed, o.End == run.Looping:
 			fmt.Fprintln(r.errs, "next: "+again+"last")
 		}

@@ -55,6 +55,8 @@ func (f *runFlags) readSandbox() error {
 		return usageError("--sandbox starts a new run; to continue the run in a directory: golem run --state DIR --resume last")
 	case f.goesOn:
 		return usageError("--sandbox starts a new session; omit --continue")
+	case f.name != "":
+		return usageError("--sandbox starts a session that only its own directory has; omit --name")
 	case f.sessionID() != "":
 		return usageError("--sandbox starts a new session; omit --session, and unset GOLEM_SESSION")
 	case f.record != "":

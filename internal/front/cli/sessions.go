@@ -13,6 +13,7 @@ import (
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/storage"
 	"github.com/golem-forge/golem/internal/work/model"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/run"
 )
 
@@ -20,8 +21,8 @@ func newSessions() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sessions",
 		Short: "List, show, export and remove sessions",
-		Long: `List the sessions of this directory, the last used one first: the id, the program or the
-input that started it, its age, its state, and the size of the files it keeps. The state
+		Long: `List the sessions of this directory, the last used one first: the name, the program or
+the input that started it, its age, its state, and the size of the files it keeps. The state
 is running (golem uses it now), paused (its run waits for an approval), changes (it has
 changes that were not applied) or clean. golem exec removes its session at the end if it
 holds nothing. golem keeps all others until you remove them. It lists the newest 20.`,
@@ -106,7 +107,7 @@ func (w *workSession) listRow(d sessionDocument) []string {
 	if d.Running != nil {
 		state += ": " + describeHolder(*d.Running)
 	}
-	return []string{d.ID, what, age(d.Used), state, visible.Count(d.Files, "file"), visible.Amount(d.Bytes), on, d.price()}
+	return []string{w.label(), what, age(d.Used), state, visible.Count(d.Files, "file"), visible.Amount(d.Bytes), on, d.price()}
 }
 
 // price returns what the agents of the session cost, in a word; "" for nothing.
@@ -119,7 +120,7 @@ func (d sessionDocument) price() string {
 
 func minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 
-// oneSession is the error of a command that takes the id of a session, or none for the last
+// oneSession is the error of a command that takes a session, or none for the last
 // used one.
 const oneSession = "one session at a time, got %d"
 
@@ -133,17 +134,17 @@ func (f *programFlags) sessionOf(args []string) (*workSession, error) {
 	if len(args) > 0 {
 		id = args[0]
 	}
-	return findSession(all, id)
+	return naming.Find(all, id)
 }
 
 func newSessionsShow() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "show [ID]",
+		Use:   "show [SESSION]",
 		Short: "Show a session: its state, its messages and calls",
-		Long: `Show a session by its id, the beginning of one, or last: when it was used, its directories
+		Long: `Show a session by its name, its id, the beginning of its id, or last: when it was used, its directories
 and its state, and the messages, calls and results in its runs. golem diff shows its
 changes, and golem audit show the decisions about the calls.`,
-		Example: "  golem sessions show last\n  golem sessions show k3xq2a",
+		Example: "  golem sessions show last\n  golem sessions show fix-login",
 		Args:    takesArgs(0, 1, oneSession),
 	}
 	flags := addProgramFlags(cmd)
@@ -186,18 +187,19 @@ changes, and golem audit show the decisions about the calls.`,
 // showHeader prints when a session was used, its directories, its state and the next
 // command.
 func (w *workSession) showHeader(out io.Writer, about sessionDocument) {
-	title := "session " + w.ID
+	title := "session " + w.label()
 	if about.What != "" {
 		title += ": " + about.What
 	}
 	fmt.Fprintln(out, title)
 	dirs := visible.Each(w.mounts, func(m mountedDir) string { return visible.Text(m.source) + " at " + visible.Text(m.target) })
 	rows := [][]string{
+		{"id", w.ID},
 		{"started", minute(about.Begun)},
 		{"last used", minute(about.Used) + ", " + age(about.Used)},
 		{"directories", cmp.Or(strings.Join(dirs, ", "), "none that is still mounted")},
 		{"keeps", fmt.Sprintf("%s, %s", visible.Count(about.Files, "file"), visible.Amount(about.Bytes))},
-		{"state", about.State + nextFor(w.ID, about.State)},
+		{"state", about.State + nextFor(w.label(), about.State)},
 	}
 	if about.Cost != nil {
 		rows = append(rows, []string{"models", about.Cost.String()})
@@ -271,10 +273,10 @@ func showPart(line func(string, ...any), worker string, role model.Role, p model
 
 func newSessionsExport() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "export [ID]",
+		Use:     "export [SESSION]",
 		Short:   "Print the messages and calls of a session, one JSON object per line",
 		Long:    "Print the messages, calls and results in the runs of a session, one JSON object per line,\nin the order in which they were recorded.",
-		Example: "  golem sessions export k3xq2a > run.jsonl\n  golem sessions export k3xq2a | grep call",
+		Example: "  golem sessions export fix-login > run.jsonl\n  golem sessions export @last | grep call",
 		Args:    takesArgs(0, 1, oneSession),
 	}
 	flags := addProgramFlags(cmd)

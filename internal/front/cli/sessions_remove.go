@@ -16,6 +16,7 @@ import (
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/storage"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -59,16 +60,16 @@ func (d days) isOlder(w *workSession) bool { return time.Since(w.LastUsed) > tim
 
 func newSessionsRemove() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:     "rm [ID…]",
+		Use:     "rm [SESSION…]",
 		Aliases: []string{"remove"},
 		Short:   "Remove sessions and their changes",
-		Long: `Remove sessions by their ids, the beginning of an id, or last. golem skips a session that
+		Long: `Remove sessions by their names, their ids, or last. golem skips a session that
 another golem uses. It asks before it removes a session with changes that were not
 applied, or with a run that waits for an approval. Without a terminal it skips such a
 session, unless you give --yes.
 
 Exit code 0: all removed; 1: some skipped; 3: declined.`,
-		Example: "  golem sessions rm k3xq2a\n  golem sessions rm last\n  golem sessions rm --older 30d --yes",
+		Example: "  golem sessions rm fix-login\n  golem sessions rm last\n  golem sessions rm --older 30d --yes",
 	}
 	flags := addProgramFlags(cmd)
 	var older days
@@ -77,7 +78,7 @@ Exit code 0: all removed; 1: some skipped; 3: declined.`,
 	cmd.Flags().Var(&older, "older", "sessions that were not used for this long: 30d, 720h")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 && older <= 0 {
-			return usageError("remove which? name a session, or --older 30d; golem sessions lists them")
+			return usageError("remove which? type the name of a session, or --older 30d; golem sessions lists them")
 		}
 		all, err := flags.sessionsHere()
 		if err != nil {
@@ -85,7 +86,7 @@ Exit code 0: all removed; 1: some skipped; 3: declined.`,
 		}
 		var chosen []*workSession
 		for _, id := range args {
-			w, err := findSession(all, id)
+			w, err := naming.Find(all, id)
 			if err != nil {
 				return err
 			}
@@ -115,10 +116,10 @@ func newSessionsPrune() *cobra.Command {
 golem removes only sessions without changes, of any age unless you give --older. golem
 lists the sessions and asks first. It asks a second time for sessions with changes that
 were not applied. It never removes a session that runs or waits for an approval, or one
-that golem undo can return changes to: golem sessions rm ID removes such a session.
+that golem undo can return changes to: golem sessions rm NAME removes such a session.
 
 Without a terminal golem removes nothing, unless you give --yes. --yes removes only sessions
-without changes. golem sessions rm --yes ID removes one with changes.
+without changes. golem sessions rm --yes NAME removes one with changes.
 
 Exit code 0: removed, or nothing to remove; 1: some skipped; 3: declined, or no terminal to
 ask at.`,
@@ -146,7 +147,7 @@ ask at.`,
 			switch {
 			case older > 0 && !older.isOlder(w):
 			case state == storage.SessionClean && session.NeedsSession(w.program.Storage.Sessions, w.Session):
-				r.forUndo = append(r.forUndo, w.ID)
+				r.forUndo = append(r.forUndo, w)
 			case state == storage.SessionClean:
 				empty = append(empty, w)
 			case state == storage.SessionChanges && !clean:
@@ -229,14 +230,14 @@ type removal struct {
 	cmd *cobra.Command
 	yes bool // also sessions with changes, without asking
 
-	removed, busy, kept []string
-	reasons             []string // why each of kept was skipped
-	gone                []string // removed by another golem meanwhile
-	forUndo             []string // kept because golem undo can return changes to them
-	lost                []string // removed, so that golem undo cannot return changes to them
-	busyWith            []string // what uses each of busy
-	declined            bool     // the user said no
-	stopped             bool     // the user wants no more questions
+	removed, busy, kept []*workSession
+	reasons             []string       // why each of kept was skipped
+	gone                []*workSession // removed by another golem meanwhile
+	forUndo             []*workSession // kept because golem undo can return changes to them
+	lost                []*workSession // removed, so that golem undo cannot return changes to them
+	busyWith            []string       // what uses each of busy
+	declined            bool           // the user said no
+	stopped             bool           // the user wants no more questions
 }
 
 // ask asks whether to delete sessions. The summary completes "You are about to …", and rows
@@ -307,11 +308,11 @@ func removeQuestion(list []*workSession, summary string, rows [][]string) (tool.
 	for _, w := range list {
 		before := ""
 		if len(list) > 1 {
-			before = w.ID + ": "
+			before = w.label() + ": "
 		}
 		lost, more := w.lost(before)
 		if w.isPaused() {
-			more = append(more, before+"a run that waits for an approval; golem run --resume "+w.ID+" continues it")
+			more = append(more, before+"a run that waits for an approval; golem run --resume "+w.label()+" continues it")
 		}
 		changes, details, ids = append(changes, lost...), append(details, more...), append(ids, w.ID)
 	}
@@ -349,7 +350,7 @@ func (w *workSession) lost(before string) (changes []tool.Change, more []string)
 		changes = append(changes, tool.Change{Path: before + target, Op: tool.Update, About: "the changes of a directory that is not mounted now", Omitted: "not mounted"})
 	}
 	if r.Git > 0 {
-		more = append(more, before+visible.Count(r.Git, "changed file")+" in .git, not shown; golem diff --commits --session "+w.ID+" shows the commits")
+		more = append(more, before+visible.Count(r.Git, "changed file")+" in .git, not shown; golem diff --commits --session "+w.label()+" shows the commits")
 	}
 	return changes, more
 }
@@ -402,16 +403,16 @@ func (r *removal) removeOne(w *workSession, clean bool) error {
 	needed := session.NeedsSession(w.program.Storage.Sessions, w.Session)
 	switch err := w.program.Storage.RemoveSession(w.Session, clean, secrets(os.Environ())); {
 	case errors.Is(err, changes.ErrBusy):
-		r.busy, r.busyWith = append(r.busy, w.ID), append(r.busyWith, w.whyBusy())
+		r.busy, r.busyWith = append(r.busy, w), append(r.busyWith, w.whyBusy())
 	case errors.Is(err, storage.ErrChanged):
 		r.keep(w)
 	case errors.Is(err, fs.ErrNotExist): // another golem removed it while this one asked
-		r.gone = append(r.gone, w.ID)
+		r.gone = append(r.gone, w)
 	case err != nil:
-		return &sandbox.Error{Op: "sessions", Path: w.ID, Code: sandbox.CodeOf(err), Hint: explainFull(w.program, err).Error()}
+		return &sandbox.Error{Op: "sessions", Path: w.label(), Code: sandbox.CodeOf(err), Hint: explainFull(w.program, err).Error()}
 	default:
-		if r.removed = append(r.removed, w.ID); needed {
-			r.lost = append(r.lost, w.ID)
+		if r.removed = append(r.removed, w); needed {
+			r.lost = append(r.lost, w)
 		}
 	}
 	return nil
@@ -434,7 +435,7 @@ func (w *workSession) whyBusy() string {
 // printForUndo prints which sessions prune keeps for golem undo.
 func (r *removal) printForUndo() {
 	if len(r.forUndo) > 0 {
-		fmt.Fprintf(r.cmd.OutOrStdout(), "kept %s that golem undo can return changes to: %s; golem sessions rm ID removes one\n", visible.Count(len(r.forUndo), "session"), strings.Join(r.forUndo, ", "))
+		fmt.Fprintf(r.cmd.OutOrStdout(), "kept %s that golem undo can return changes to: %s; golem sessions rm NAME removes one\n", visible.Count(len(r.forUndo), "session"), strings.Join(visible.Each(r.forUndo, (*workSession).label), ", "))
 	}
 }
 
@@ -450,34 +451,34 @@ func (r *removal) decline(list []*workSession, changed bool) {
 
 // keep records that a session was skipped because of what it holds.
 func (r *removal) keep(w *workSession) {
-	r.kept = append(r.kept, w.ID)
-	why := "it has changes that were not applied; golem diff --session " + w.ID + " shows them, golem sessions rm --yes " + w.ID + " removes them"
+	r.kept = append(r.kept, w)
+	why := "it has changes that were not applied; golem diff --session " + w.label() + " shows them, golem sessions rm --yes " + w.label() + " removes them"
 	if w.isPaused() {
-		why = "its run waits for an approval; golem approve and then golem run --resume " + w.ID + " continue it, golem sessions rm --yes " + w.ID + " removes it"
+		why = "its run waits for an approval; golem approve and then golem run --resume " + w.label() + " continue it, golem sessions rm --yes " + w.label() + " removes it"
 	}
 	r.reasons = append(r.reasons, why)
 }
 
 // report prints which sessions were removed and skipped, and returns the exit code.
 func (r *removal) report() error {
-	out := r.cmd.OutOrStdout()
+	out, id := r.cmd.OutOrStdout(), func(w *workSession) string { return w.ID }
 	if wantsJSON(r.cmd) {
-		if err := printJSON(out, map[string]any{"removed": append([]string{}, r.removed...), "busy": append([]string{}, r.busy...), "kept": append([]string{}, r.kept...), "for_undo": append([]string{}, r.forUndo...)}); err != nil {
+		if err := printJSON(out, map[string]any{"removed": visible.Each(r.removed, id), "busy": visible.Each(r.busy, id), "kept": visible.Each(r.kept, id), "for_undo": visible.Each(r.forUndo, id)}); err != nil {
 			return err
 		}
 	} else {
 		fmt.Fprintf(out, "removed %s\n", visible.Count(len(r.removed), "session"))
-		for _, id := range r.lost {
-			fmt.Fprintf(out, "golem undo can no longer return the changes that were applied from session %s to it\n", id)
+		for _, w := range r.lost {
+			fmt.Fprintf(out, "golem undo can no longer return the changes that were applied from session %s to it\n", w.label())
 		}
-		for _, id := range r.gone {
-			fmt.Fprintf(out, "session %s is gone already: another golem removed it\n", id)
+		for _, w := range r.gone {
+			fmt.Fprintf(out, "session %s is gone already: another golem removed it\n", w.label())
 		}
-		for i, id := range r.busy {
-			fmt.Fprintf(out, "skipped session %s: %s\n", id, r.busyWith[i])
+		for i, w := range r.busy {
+			fmt.Fprintf(out, "skipped session %s: %s\n", w.label(), r.busyWith[i])
 		}
-		for i, id := range r.kept {
-			fmt.Fprintf(out, "skipped session %s: %s\n", id, r.reasons[i])
+		for i, w := range r.kept {
+			fmt.Fprintf(out, "skipped session %s: %s\n", w.label(), r.reasons[i])
 		}
 		r.printForUndo()
 		if r.declined && findTerminal(false) == nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/choice"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/spf13/cobra"
@@ -86,7 +87,7 @@ other.`,
 			printActivities(cmd.OutOrStdout(), running, o.Home)
 		}
 		for _, p := range ports {
-			fmt.Fprintf(cmd.OutOrStdout(), "published: %s, session %s (%s)\n", p.Port(), p.Session, p.What)
+			fmt.Fprintf(cmd.OutOrStdout(), "published: %s, session %s (%s)\n", p.Port(), cmp.Or(p.Name, p.Session), p.What)
 		}
 		if waiting.IsEmpty() {
 			fmt.Fprintln(cmd.OutOrStdout(), "nothing waits for you here")
@@ -124,7 +125,7 @@ type statusDocument struct {
 
 // newStatusDocument returns what waits, as golem status --json prints it.
 func newStatusDocument(w inbox.Waiting) statusDocument {
-	return statusDocument{Sessions: append([]inbox.Changes{}, w.Sessions...), Ready: w.Ready,
+	return statusDocument{Sessions: append([]inbox.Changes{}, w.Sessions...), Ready: visible.Each(w.Ready, func(s *session.Session) string { return s.ID }),
 		Approvals: visible.Each(w.Approvals, func(c inbox.Call) string { return c.ID }),
 		Staged:    visible.Each(w.Staged, func(c inbox.Commit) string { return c.ID })}
 }
@@ -139,7 +140,7 @@ func statusRow(s inbox.Changes, dir string) []string {
 		commits = visible.Count(s.Count, "commit")
 	}
 	w := newWorkSession(s.Session.Program, s.Session.Session, dir)
-	return []string{s.ID, s.What, age(s.Used), visible.Count(s.Files, "file"), visible.LineCounts(s.Added, s.Removed), commits, warningsOf(w, s.Review)}
+	return []string{w.label(), s.What, age(s.Used), visible.Count(s.Files, "file"), visible.LineCounts(s.Added, s.Removed), commits, warningsOf(w, s.Review)}
 }
 
 // warningsOf summarises the warnings of a session in one line.
@@ -186,8 +187,8 @@ func printStatus(out io.Writer, d inbox.Waiting, dir, flag string) {
 	if n := len(d.Staged); n > 0 {
 		fmt.Fprintf(out, "%s %s for review: golem review%s\n", visible.Count(n, "commit"), visible.Verb(n, "waits", "wait"), flag)
 	}
-	for _, id := range d.Ready {
-		fmt.Fprintf(out, "a paused run can continue: golem run --resume %s%s\n", id, flag)
+	for _, s := range d.Ready {
+		fmt.Fprintf(out, "a paused run can continue: golem run --resume %s%s\n", naming.Label(s), flag)
 	}
 }
 

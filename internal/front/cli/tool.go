@@ -13,6 +13,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/strictyaml"
 	"github.com/golem-forge/golem/internal/work/toolset/shell"
@@ -29,7 +30,8 @@ type gateFlags struct {
 	wait   time.Duration
 
 	session  string
-	goesOn   bool // --continue
+	name     string // --name
+	goesOn   bool   // --continue
 	copy     bool
 	exitCode bool // end with the exit code of a command
 	commits  bool // the command is about commits
@@ -50,10 +52,47 @@ func (f *gateFlags) addWorker(cmd *cobra.Command) {
 func addSessionFlags(cmd *cobra.Command, otherwise string) *gateFlags {
 	f := &gateFlags{programFlags: addProgramFlags(cmd)}
 	cmd.Flags().BoolVar(&f.reads, "approve-reads", false, "do not ask about calls that only read")
-	cmd.Flags().StringVar(&f.session, "session", "", "the session to work in: an id, the beginning of an id, last (the last used session) or new (a new session); "+otherwise+" if not given (GOLEM_SESSION)")
+	cmd.Flags().StringVar(&f.session, "session", "", "the session to work in: its name, its id, the beginning of its id, last (the last used session) or new (a new session); "+otherwise+" if not given (GOLEM_SESSION)")
 	cmd.Flags().BoolVar(&f.copy, "copy", false, "copy the directories with mode: overlay before the session starts, instead of mounting them copy-on-write (GOLEM_COPY=1)")
 	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for an approval")
 	return f
+}
+
+// addName adds the flag that names a new session.
+func (f *gateFlags) addName(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.name, "name", "", "the name of the new session, such as fix-login; without it golem makes one")
+}
+
+// checkName refuses a name that no session may have, that another session here has, or that a
+// command cannot give because it continues a session. A command with a name starts a new
+// session.
+func (f *gateFlags) checkName() error {
+	chosenBy := "GOLEM_SESSION"
+	if f.session != "" {
+		chosenBy = "--session " + sandbox.Shown(f.session)
+	}
+	switch {
+	case f.name == "":
+		return nil
+	case f.goesOn:
+		return usageError("--continue keeps the name of its session, and --name names a new one; use one of them")
+	case !f.startsNew():
+		return usagef("--name names a new session, and %s chooses another one; use --session new", chosenBy)
+	}
+	if err := naming.Check(f.name); err != nil {
+		return err
+	}
+	f.session = naming.New
+	all, err := f.sessionsHere()
+	if err != nil {
+		return err
+	}
+	for _, w := range all {
+		if w.Name == f.name || w.ID == f.name {
+			return naming.Taken(f.name)
+		}
+	}
+	return nil
 }
 
 // program opens the program of a call, or the directories of its session.
@@ -68,7 +107,7 @@ func (f *gateFlags) sessionID() string {
 	if f.goesOn { // it comes before the environment
 		return f.session
 	}
-	return cmp.Or(f.session, os.Getenv("GOLEM_SESSION"))
+	return strings.TrimPrefix(cmp.Or(f.session, os.Getenv("GOLEM_SESSION")), naming.Mark)
 }
 
 func newTools() *cobra.Command {

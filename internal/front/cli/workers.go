@@ -13,6 +13,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/calltree"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/project"
 	"github.com/golem-forge/golem/internal/work/session"
@@ -217,7 +218,7 @@ until you run golem trust. Without a terminal golem only shows it, except with -
 				fmt.Fprintln(cmd.OutOrStdout(), w.Name)
 			}
 			if len(list) == 0 {
-				fmt.Fprintf(cmd.OutOrStdout(), "no worker was proposed in session %s\n", s.ID)
+				fmt.Fprintf(cmd.OutOrStdout(), "no worker was proposed in session %s\n", naming.Label(s))
 			}
 			return nil
 		}

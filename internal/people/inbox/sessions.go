@@ -127,6 +127,7 @@ const maxProblem = 200
 // of golem ports --json.
 type PublishedPort struct {
 	Session string `json:"session"`
+	Name    string `json:"name,omitempty"` // of the session
 	What    string `json:"what,omitempty"` // the program or the input that started the session
 	Host    uint16 `json:"host"`
 	Inside  uint16 `json:"inside"`
@@ -141,7 +142,7 @@ func PublishedPorts(all []ProgramSession) []PublishedPort {
 	for _, s := range all {
 		ports, _ := s.Ports()
 		for _, p := range ports {
-			list = append(list, PublishedPort{s.ID, s.What(), p.Host, p.Inside})
+			list = append(list, PublishedPort{s.ID, s.Name, s.What(), p.Host, p.Inside})
 		}
 	}
 	return list

@@ -26,8 +26,8 @@ type Waiting struct {
 	Sessions  []Changes
 	Approvals []Call
 	Staged    []Commit
-	Ready     []string // sessions whose paused run can continue, because its calls are answered
-	Older     int      // sessions that golem did not look at, because newer ones have changes
+	Ready     []*session.Session // those whose paused run can continue, because its calls are answered
+	Older     int                // sessions that golem did not look at, because newer ones have changes
 }
 
 // IsEmpty reports whether nothing waits.
@@ -38,6 +38,7 @@ func (w Waiting) IsEmpty() bool {
 // Changes describes a session with changes, in the form of golem status --json.
 type Changes struct {
 	ID      string        `json:"id"`
+	Name    string        `json:"name,omitempty"`
 	What    string        `json:"what,omitempty"` // the program or the input that started it
 	Used    time.Time     `json:"used"`
 	Files   int           `json:"files"`
@@ -117,7 +118,7 @@ func changesOf(ctx context.Context, s ProgramSession) (Changes, error) {
 	if err != nil {
 		return Changes{}, err
 	}
-	c := Changes{ID: s.ID, What: s.What(), Used: s.LastUsed, Git: r.Git, Commits: r.Refs, Flags: append([]review.Flag{}, r.Flags...), Session: s, Review: r}
+	c := Changes{ID: s.ID, Name: s.Name, What: s.What(), Used: s.LastUsed, Git: r.Git, Commits: r.Refs, Flags: append([]review.Flag{}, r.Flags...), Session: s, Review: r}
 	t := r.Total()
 	c.Files, c.Added, c.Removed = t.Files, t.Added, t.Removed
 	if c.Commits {
@@ -148,6 +149,7 @@ func (w *Waiting) addRecords(p *program.Program, r *storage.Records) error {
 	if err != nil {
 		return err
 	}
+	ready := make(map[string]bool)
 	open := make(map[string]bool) // sessions with calls that are not answered
 	for _, one := range pending {
 		if one.Answer == nil {
@@ -156,8 +158,12 @@ func (w *Waiting) addRecords(p *program.Program, r *storage.Records) error {
 		}
 	}
 	for _, one := range pending {
-		if one.Answer != nil && !open[one.Session] && !slices.Contains(w.Ready, one.Session) && p.Storage.Runs().IsPaused(one.Session) {
-			w.Ready = append(w.Ready, one.Session)
+		if one.Answer != nil && !open[one.Session] && !ready[one.Session] && p.Storage.Runs().IsPaused(one.Session) {
+			s, err := p.Storage.Sessions.Find(one.Session)
+			if err != nil {
+				return err
+			}
+			ready[one.Session], w.Ready = true, append(w.Ready, s)
 		}
 	}
 	staged, err := r.Staged()

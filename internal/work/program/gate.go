@@ -46,7 +46,8 @@ type WorkerOptions struct {
 	ShowReads    bool          // a question has the content of the files that a call reads
 	Untrusted    []string      // more files that taint a worker that reads them
 	Secrets      []string      // values that must not get into the journal
-	Session      string        // an id, session.New, or "" for the session used last
+	Session      string        // a name, an id, session.New, or "" for the session used last
+	Name         string        // the name of a new session, "" for one that golem makes
 	Exec         *session.Exec // the program that the user runs, nil for none
 	Run          bool          // the gate is for a run, which always has a session
 	SingleCall   bool          // the gate is for one call, and services end with it
@@ -184,7 +185,7 @@ func (p *Program) OpenWorker(v WorkerOptions) (opened *OpenWorker, err error) {
 	if err != nil {
 		return nil, err
 	}
-	work, err := p.Storage.Sessions.OpenWorkspace(session.Options{ID: v.Session, Exec: v.Exec, Run: v.Run, Copy: v.Copy, OnCopy: v.OnCopy, Network: gate.HasNetwork(), SingleCall: v.SingleCall, Isolated: p.plain != nil})
+	work, err := p.Storage.Sessions.OpenWorkspace(session.Options{ID: v.Session, Name: v.Name, Worker: workerName(gate), Exec: v.Exec, Run: v.Run, Copy: v.Copy, OnCopy: v.OnCopy, Network: gate.HasNetwork(), SingleCall: v.SingleCall, Isolated: p.plain != nil})
 	if err != nil {
 		return nil, err
 	}
@@ -266,6 +267,14 @@ func (p *Program) OpenWorker(v WorkerOptions) (opened *OpenWorker, err error) {
 		}
 	}
 	return d, nil
+}
+
+// workerName returns the name of the worker of a gate, "" for none.
+func workerName(g tool.Gate) string {
+	if len(g.Workers) == 0 {
+		return ""
+	}
+	return g.Workers[len(g.Workers)-1]
 }
 
 // newApprover returns the approver of a gate, whose session may be nil.

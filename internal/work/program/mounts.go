@@ -9,6 +9,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/explain"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/inventory"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/project"
 	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/sandbox"
@@ -120,7 +121,7 @@ func (o Options) sessionMounts(id string) ([]session.Mount, error) {
 	}
 	s, err := p.Storage.Sessions.Find(id)
 	if err == nil && len(s.Mounts) == 0 {
-		err = &sandbox.Error{Op: "session", Path: s.ID, Code: sandbox.ErrNotFound, Hint: "its program is not there any more"}
+		err = &sandbox.Error{Op: "session", Path: naming.Label(s), Code: sandbox.ErrNotFound, Hint: "its program is not there any more"}
 	}
 	if err != nil {
 		return nil, err

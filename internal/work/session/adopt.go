@@ -11,6 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/files/durable"
 	"github.com/golem-forge/golem/internal/files/parcel"
 	"github.com/golem-forge/golem/internal/people/detached"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -23,7 +24,7 @@ func Adopt(s Sessions) error {
 	}
 	for _, one := range list {
 		if err := changes.Relocate(sandbox.Host(one.dir), storeOf(s, one).OverlayMounts(), nil); err != nil {
-			return &sandbox.Error{Op: "session", Path: one.ID, Code: sandbox.ErrInternal, Hint: "it cannot be continued on this machine: " + err.Error()}
+			return &sandbox.Error{Op: "session", Path: naming.Label(one), Code: sandbox.ErrInternal, Hint: "it cannot be continued on this machine: " + err.Error()}
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -72,9 +73,9 @@ func (s *Session) WithdrawPort(host uint16) error {
 	if len(answers) == 0 {
 		return s.noCommand("close", host)
 	}
-	hint := "session " + s.ID + " has no published port; golem ports add PORT publishes one"
+	hint := "session " + naming.Label(s) + " has no published port; golem ports add PORT publishes one"
 	if len(list) > 0 {
-		hint = "session " + s.ID + " has " + strings.Join(list, ", ")
+		hint = "session " + naming.Label(s) + " has " + strings.Join(list, ", ")
 	}
 	return &sandbox.Error{Op: "close", Path: fmt.Sprint(host), Code: sandbox.ErrNotFound, Hint: hint}
 }
@@ -83,5 +84,5 @@ func (s *Session) WithdrawPort(host uint16) error {
 // lead to.
 func (s *Session) noCommand(op string, port uint16) error {
 	return &sandbox.Error{Op: op, Path: fmt.Sprint(port), Code: sandbox.ErrNotFound,
-		Hint: "no golem runs commands in session " + s.ID + " that a port could lead to; start one with golem exec --session " + s.ID + " --publish PORT"}
+		Hint: "no golem runs commands in session " + naming.Label(s) + " that a port could lead to; start one with golem exec --session " + naming.Label(s) + " --publish PORT"}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/strictyaml"
 	"github.com/golem-forge/golem/internal/work/worker"
 	"github.com/golem-forge/golem/sandbox"
@@ -63,9 +64,9 @@ func (s *Session) Proposal(name string) (Proposal, error) {
 		}
 		names = append(names, w.Name)
 	}
-	hint := fmt.Sprintf("none was proposed in session %s; --session ID names another, golem sessions lists them", s.ID)
+	hint := fmt.Sprintf("none was proposed in session %s; --session NAME chooses another, golem sessions lists them", naming.Label(s))
 	if len(names) > 0 {
-		hint = "proposed in session " + s.ID + ": " + strings.Join(names, ", ")
+		hint = "proposed in session " + naming.Label(s) + ": " + strings.Join(names, ", ")
 	}
 	return Proposal{}, &sandbox.Error{Op: "accept", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
 }

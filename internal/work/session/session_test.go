@@ -6,10 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/golem-forge/golem/internal/files/undo"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -38,13 +40,13 @@ func TestFind(t *testing.T) {
 		t.Errorf("no sessions: got %v", err)
 	}
 	first, second := s.start(t, Options{}), s.start(t, Options{})
-	for name, want := range map[string]*Session{"": second, Last: second, first.ID: first, first.ID[:5]: first, second.ID: second} {
+	for name, want := range map[string]*Session{"": second, naming.Last: second, first.ID: first, first.ID[:5]: first, second.ID: second, first.Name: first} {
 		if got, err := s.Find(name); err != nil || got.ID != want.ID {
 			t.Errorf("%q: got %v, %v, want %s", name, got, err, want.ID)
 		}
 	}
-	if _, err := s.Find("0"); sandbox.CodeOf(err) != sandbox.ErrNotFound || !strings.Contains(err.Error(), first.ID) || !strings.Contains(err.Error(), second.ID) {
-		t.Errorf("an unknown id: got %v, want both ids", err)
+	if _, err := s.Find("0"); sandbox.CodeOf(err) != sandbox.ErrNotFound || !strings.Contains(err.Error(), first.Name) || !strings.Contains(err.Error(), second.Name) {
+		t.Errorf("an unknown id: got %v, want both names", err)
 	}
 	list, err := s.List()
 	if err != nil || len(list) != 2 || list[0].ID != second.ID {
@@ -55,6 +57,77 @@ func TestFind(t *testing.T) {
 	}
 	if list, err := s.List(); err != nil || len(list) != 1 {
 		t.Errorf("with a damaged session: got %v, %v", list, err)
+	}
+}
+
+// TestNames checks that a session has a name that no other has, also if many begin at the same
+// time, that the name is free after the session, and that golem takes no other name from a file.
+func TestNames(t *testing.T) {
+	s := newStore(t)
+	start := time.Now()
+	s.Now = func() time.Time { return start }
+	const most = 24
+	names, refused := make(chan string, most), make(chan error, most)
+	var all sync.WaitGroup
+	for i := range most {
+		all.Go(func() {
+			o := Options{ID: New, Exec: &Exec{Command: "claude"}}
+			if i%2 == 0 {
+				o.Name = "fix-login"
+			}
+			if one, _, err := s.begin(o, true); err != nil {
+				refused <- err
+			} else {
+				names <- one.Name
+			}
+		})
+	}
+	all.Wait()
+	close(names)
+	close(refused)
+	seen := make(map[string]bool)
+	for name := range names {
+		if seen[name] || name != "fix-login" && !strings.HasPrefix(name, "claude-") {
+			t.Errorf("%s is twice, or not made from the program", name)
+		}
+		seen[name] = true
+	}
+	if !seen["fix-login"] || len(seen) != most/2+1 {
+		t.Errorf("got %d names: %v", len(seen), seen)
+	}
+	for err := range refused {
+		if sandbox.CodeOf(err) != sandbox.ErrExists {
+			t.Errorf("got %v", err)
+		}
+	}
+	one, err := s.Find("fix-login")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.begin(Options{ID: New, Name: one.ID}, true); sandbox.CodeOf(err) != sandbox.ErrExists {
+		t.Errorf("the id of another session as a name: got %v", err)
+	}
+	if _, _, err := s.begin(Options{ID: one.ID, Name: "other"}, true); sandbox.CodeOf(err) != sandbox.ErrInvalid {
+		t.Errorf("a name for a session that continues: got %v", err)
+	}
+	if err := os.RemoveAll(one.dir); err != nil {
+		t.Fatal(err)
+	}
+	if again, _, err := s.begin(Options{ID: New, Name: "fix-login"}, true); err != nil || again.Name != "fix-login" || again.ID == one.ID {
+		t.Errorf("after its removal: got %v, %v", again, err)
+	}
+	made := s.start(t, Options{Worker: "main"})
+	if !strings.HasPrefix(made.Name, "main-") {
+		t.Errorf("from a worker: got %s", made.Name)
+	}
+	for _, name := range []string{"", "last", "\u202egnp", "--yes", "../x"} {
+		made.Name = name
+		if err := made.writeFile(sessionName, made); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.Find(made.ID); err != nil || got.Name != "" || naming.Label(got) != made.ID {
+			t.Errorf("%q in the file: got %q, %v", name, got.Name, err)
+		}
 	}
 }
 
@@ -74,7 +147,7 @@ func TestBegin(t *testing.T) {
 		"no overlays here":        {Options{}, false, onCopy.ID},
 		"an overlay, not here":    {Options{ID: over.ID}, false, "error: golem doctor"},
 		"a copy of an overlay":    {Options{ID: over.ID, Copy: true}, true, "error: --session new --copy"},
-		"a session that is a lie": {Options{ID: "0"}, true, "error: there are"},
+		"a session that is a lie": {Options{ID: "0"}, true, "error: sessions here: "},
 	} {
 		got, begun, err := s.begin(test.options, test.overlays)
 		switch want, isError := strings.CutPrefix(test.want, "error: "); {

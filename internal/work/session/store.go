@@ -2,6 +2,7 @@ package session
 
 import (
 	"cmp"
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -22,6 +23,7 @@ import (
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/state"
 	"github.com/golem-forge/golem/internal/work/ignored"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/project"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -49,9 +51,14 @@ type Mount struct {
 
 // Options choose the session of a gate.
 type Options struct {
-	ID   string // an id or the start of one, New, or "" for the session used last
+	ID   string // a name, an id or the start of one, New, or "" for the session used last
 	Exec *Exec  // the program that the user runs in it, nil for none
 	Run  bool   // it is for a run, which always has a session
+
+	// Name is the name of a new session. Without one golem makes a name from the program, or
+	// from Worker.
+	Name   string
+	Worker string
 
 	// Copy makes the session work on copies. OnCopy receives the progress of the copying
 	// and stops it by returning an error.
@@ -73,6 +80,7 @@ type Options struct {
 // changes stay until they are applied or discarded, even if the process is killed.
 type Session struct {
 	ID       string    `json:"id"`
+	Name     string    `json:"name,omitempty"` // see package naming; an older golem did not write it
 	Started  time.Time `json:"started"`
 	LastUsed time.Time `json:"-"` // the time of its file
 	Copy     bool      `json:"copy,omitempty"`
@@ -102,11 +110,11 @@ const (
 	makerName = "maker"
 )
 
-// New as an ID asks for a new session, and Last for the one used last.
-const (
-	New  = "new"
-	Last = "last"
-)
+// New as an ID asks for a new session.
+const New = naming.New
+
+// Names implements naming.Named.
+func (s *Session) Names() (id, name string) { return s.ID, s.Name }
 
 func (s Sessions) dir() string { return filepath.Join(s.State, sessionsName) }
 
@@ -141,48 +149,16 @@ func (s Sessions) List() ([]*Session, error) {
 	return list, err
 }
 
-// Find returns the session with an id, or with an id that starts so; "" and Last are the
-// one used last. If there is none, the error lists the sessions.
-func (s Sessions) Find(id string) (*Session, error) {
-	if id == Last {
-		id = ""
-	}
+// Find returns the session that a word means: see naming.Find. "" means the one used last.
+func (s Sessions) Find(word string) (*Session, error) {
 	list, err := s.List()
 	if err != nil {
 		return nil, err
 	}
-	var found []*Session
-	var ids []string
-	for _, one := range list {
-		ids = append(ids, one.ID)
-		if one.ID == id {
-			return one, nil
-		}
-		if strings.HasPrefix(one.ID, id) {
-			found = append(found, one)
-		}
-	}
-	switch {
-	case len(list) == 0 && id == "":
+	if word == "" && len(list) == 0 {
 		return nil, &sandbox.Error{Op: "session", Code: sandbox.ErrNotFound, Hint: "there is none yet; the first call on a mount with mode: overlay starts one"}
-	case id == "":
-		return list[0], nil
-	case len(found) == 1:
-		return found[0], nil
 	}
-	if len(found) > 1 {
-		return nil, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: strconv.Itoa(len(found)) + " sessions begin like this; type more of the id; golem sessions lists them"}
-	}
-	hint := "there are no sessions here; golem status --all lists those elsewhere"
-	if len(ids) > 0 {
-		const most = 20
-		more := ""
-		if len(ids) > most {
-			ids, more = ids[:most], " and more"
-		}
-		hint = "there are " + strings.Join(ids, ", ") + more + "; golem sessions describes them"
-	}
-	return nil, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: hint}
+	return naming.Find(list, cmp.Or(word, naming.Last))
 }
 
 // Recent returns the sessions, the one used last first. It opens each only when it comes to it.
@@ -206,20 +182,26 @@ func (s Sessions) Recent() iter.Seq[*Session] {
 	}
 }
 
-func (s Sessions) at(id string) (*Session, error) {
-	found := &Session{dir: filepath.Join(s.dir(), id)}
-	data, err := os.ReadFile(filepath.Join(found.dir, sessionName))
+func (s Sessions) at(id string) (*Session, error) { return readSession(filepath.Join(s.dir(), id)) }
+
+// readSession reads the session in a directory.
+func readSession(dir string) (*Session, error) {
+	found := &Session{dir: dir}
+	data, err := os.ReadFile(filepath.Join(dir, sessionName))
 	if err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(data, found); err != nil || found.ID != id {
+	if err := json.Unmarshal(data, found); err != nil || found.ID != filepath.Base(dir) {
 		return nil, errors.New("not as it was written")
 	}
-	info, err := os.Stat(filepath.Join(found.dir, sessionName))
+	info, err := os.Stat(filepath.Join(dir, sessionName))
 	if err != nil {
 		return nil, err
 	}
 	found.LastUsed = info.ModTime()
+	if !naming.IsValid(found.Name) {
+		found.Name = ""
+	}
 	return found, nil
 }
 
@@ -229,28 +211,84 @@ func (s Sessions) begin(o Options, overlays bool) (found *Session, begun bool, e
 	if found, err = s.choose(o, overlays); err != nil || found == nil && !o.Copy && !overlays && !changes.CanCopy && o.Exec == nil && !o.Run {
 		return nil, false, err
 	}
+	if o.Name != "" && found != nil {
+		return nil, false, &sandbox.Error{Op: "--name", Path: o.Name, Code: sandbox.ErrInvalid, Hint: "it names a new session, and this command would continue " + naming.Label(found) + "; --session new starts one"}
+	}
+	if found != nil {
+		if !o.SingleCall {
+			err = found.markUsed(s.Now())
+		}
+		return found, false, err
+	}
+	free, err := lockNames(s.State)
+	if err != nil {
+		return nil, false, err
+	}
+	defer func() { err = errors.Join(err, free()) }()
 	now := s.Now()
-	if begun = found == nil; begun {
-		id := strings.ToLower(rand.Text()[:6])
-		found = &Session{ID: id, Started: now, Copy: o.Copy || !overlays && changes.CanCopy, Mounts: s.Given, Root: realPath(s.Root), Isolated: o.Isolated, Begun: true, dir: filepath.Join(s.dir(), id)}
-		if o.Exec != nil {
-			found.Command = o.Exec.Command
-		}
-		if err := os.MkdirAll(found.dir, 0o700); err != nil {
-			return nil, false, stateError("the session", err)
-		}
-		if err := found.markMaker(); err != nil {
-			return nil, false, stateError("the session", err)
-		}
-		if err := found.writeFile(sessionName, found); err != nil {
-			return nil, false, errors.Join(err, found.unmarkMaker())
-		}
-		s.uncheck(found, "")
+	found = &Session{Started: now, Copy: o.Copy || !overlays && changes.CanCopy, Mounts: s.Given, Root: realPath(s.Root), Isolated: o.Isolated, Begun: true}
+	from := o.Worker
+	if o.Exec != nil {
+		found.Command, from = o.Exec.Command, o.Exec.Command
 	}
-	if begun || !o.SingleCall {
-		err = found.markUsed(now)
+	if err := found.chooseNames(s.dir(), o.Name, from); err != nil {
+		return nil, false, err
 	}
-	return found, begun, err
+	if err := os.MkdirAll(found.dir, 0o700); err != nil {
+		return nil, false, stateError("the session", err)
+	}
+	if err := found.markMaker(); err != nil {
+		return nil, false, stateError("the session", err)
+	}
+	if err := found.writeFile(sessionName, found); err != nil {
+		return nil, false, errors.Join(err, found.unmarkMaker())
+	}
+	s.uncheck(found, "")
+	return found, true, found.markUsed(now)
+}
+
+// lockNames excludes other processes that begin a session with a state directory, until free is
+// called. So no two sessions get one name.
+func lockNames(stateDir string) (free func() error, err error) {
+	if err := os.MkdirAll(stateDir, 0o700); err != nil {
+		return nil, stateError("the session", err)
+	}
+	dir, err := state.Open(stateDir)
+	if err != nil {
+		return nil, err
+	}
+	release, err := dir.Lock(context.Background(), "names of sessions", strconv.Itoa(os.Getpid()))
+	if err != nil {
+		return nil, errors.Join(err, dir.Close())
+	}
+	return func() error { return errors.Join(release(), dir.Close()) }, nil
+}
+
+// chooseNames gives a new session an id and a name that no other one in a directory has. The
+// name is the one that the user gave, or golem makes it from a program or a worker.
+func (s *Session) chooseNames(dir, name, from string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return stateError("the session", err)
+	}
+	taken := make(map[string]bool)
+	for _, e := range entries {
+		taken[e.Name()] = true
+		if other, err := readSession(filepath.Join(dir, e.Name())); err == nil && other.Name != "" {
+			taken[other.Name] = true
+		}
+	}
+	if name != "" && taken[name] {
+		return naming.Taken(name)
+	}
+	for s.ID == "" || taken[s.ID] || s.ID == name {
+		s.ID = strings.ToLower(rand.Text()[:6])
+	}
+	if s.Name = name; name == "" {
+		s.Name = naming.Make(from, func(word string) bool { return taken[word] || word == s.ID })
+	}
+	s.dir = filepath.Join(dir, s.ID)
+	return nil
 }
 
 // markUsed records when somebody last worked in the session.
@@ -275,9 +313,9 @@ func (s Sessions) choose(o Options, overlays bool) (*Session, error) {
 		case err != nil:
 			return nil, err
 		case o.Copy && !found.Copy:
-			return nil, &sandbox.Error{Op: "session", Path: found.ID, Code: sandbox.ErrInvalid, Hint: "it works on an overlay; --session new --copy starts one on a copy"}
+			return nil, &sandbox.Error{Op: "session", Path: naming.Label(found), Code: sandbox.ErrInvalid, Hint: "it works on an overlay; --session new --copy starts one on a copy"}
 		case !found.Copy && !overlays:
-			return nil, &sandbox.Error{Op: "session", Path: found.ID, Code: sandbox.ErrInvalid, Hint: "it works on an overlay, and none can be mounted here; --session new begins one on a copy; golem doctor says why"}
+			return nil, &sandbox.Error{Op: "session", Path: naming.Label(found), Code: sandbox.ErrInvalid, Hint: "it works on an overlay, and none can be mounted here; --session new begins one on a copy; golem doctor says why"}
 		}
 		return found, nil
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/state"
 	"github.com/golem-forge/golem/internal/work/ignored"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/project"
 	"github.com/golem-forge/golem/internal/work/toolset/settle"
 	"github.com/golem-forge/golem/sandbox"
@@ -62,6 +63,9 @@ func (s Sessions) OpenWorkspace(o Options) (*Workspace, error) {
 	}
 	over := s.OverlayMounts()
 	if len(over) == 0 && o.Exec == nil && !o.Run {
+		if o.Name != "" {
+			return nil, &sandbox.Error{Op: "--name", Path: o.Name, Code: sandbox.ErrInvalid, Hint: "there is no session to name, because no mount of the program has mode: overlay"}
+		}
 		return w, nil
 	}
 	if err := state.CheckOwner(s.State); err != nil {
@@ -346,7 +350,7 @@ func (w *Workspace) PendingNote() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "kept in session " + w.Session.ID + ", not in your directory: " + listNames("/", names) + "; golem diff shows it"
+	return "kept in session " + naming.Label(w.Session) + ", not in your directory: " + listNames("/", names) + "; golem diff shows it"
 }
 
 // maxNamed is how many names a note lists.
