@@ -356,7 +356,9 @@ func (o *Overlays) Discard(dir sandbox.Host, names []string, check func([]Change
 			err = withHelper(func(h *helper) error { return (&store{st.dir, h}).discard(w, true) })
 		}
 		if errors.Is(err, jail.ErrEnded) { // the record stays for Recover
-			return errors.Join(err, w.held.Close())
+			w.held.Close()
+			return &sandbox.Error{Op: "discard_changes", Code: sandbox.ErrInternal,
+				Hint: "helper processes of golem were killed, and a part of the changes is discarded; the next golem command discards the rest"}
 		}
 		if err = errors.Join(err, st.remove(w)); err == nil {
 			err = then()
