@@ -35,9 +35,9 @@ RACE := ./gate ./sandbox/... ./internal/records/state/... ./internal/records/aud
 # In these packages only some tests run with the race detector, those in which goroutines
 # meet. Each process waits a second before it ends there, and the jail starts many. So
 # these tests run at the same time as the others.
-RACE_PARTS := . ./internal/jail ./internal/people/terminal ./internal/work/toolset/file ./internal/jail/egress
+RACE_PARTS := ./internal/jail ./internal/people/terminal ./internal/work/toolset/file ./internal/jail/egress
 RACE_TESTS := ^(TestAttach.*|TestTransaction|TestTerminal|TestSettingsAreReset|TestLateAnswers|TestJobs|TestSignals|TestStreams|TestParallelEdits|TestReadDoesNotWait|TestFIFOs|TestCancelled)$$
-RACE_TESTS := $(RACE_TESTS)|^(TestManyGoroutines|TestCancel|TestTwoWorkspaces|TestHostileModel|TestRunEndsEarly|TestAskOnce|TestLateAnswer|TestHalfClose|TestStreaming|TestWebsocket|TestServerDisconnects|TestEchoedSecret|TestClose)$$
+RACE_TESTS := $(RACE_TESTS)|^(TestAskOnce|TestLateAnswer|TestHalfClose|TestStreaming|TestWebsocket|TestServerDisconnects|TestEchoedSecret|TestClose)$$
 
 # The slowest tests with only one goroutine, or with processes that are killed. The race
 # detector would find nothing in them.
