@@ -38,8 +38,6 @@ func asksTerminal(value []byte) bool {
 		return value[0] == '?'
 	case 'R':
 		return true
-	case 'x':
-		return !bytes.ContainsAny(value, "$*")
 	case 't':
 		for what := range numbersOf(value) { // the first number says what to do
 			return !private && !bytes.Contains(value, []byte("$")) && slices.Contains([]string{"11", "13", "14", "15", "16", "18", "19"}, what)
