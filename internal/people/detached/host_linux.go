@@ -172,7 +172,7 @@ func seize(dir string) (*os.File, error) {
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	return nil, errors.New("another golem runs in the background of this session")
+	return nil, errors.New("another golem runs in the background of this session; golem ps stop ends it, and --session new starts another session")
 }
 
 // isHeld reports whether a golem runs in the background of a directory.
