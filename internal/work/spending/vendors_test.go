@@ -207,3 +207,17 @@ func TestCutOff(t *testing.T) {
 		})
 	}
 }
+
+// TestTwoEnds has vendors end an answer twice, each time with a usage that could be true.
+// With a limit the answer counts as its reservation.
+func TestTwoEnds(t *testing.T) {
+	const request = `{"model":"gpt-5.1","max_output_tokens":1000,"input":"hi"}`
+	end := "data: {\"type\":\"response.completed\",\"response\":{\"model\":\"gpt-5.1\",\"usage\":{\"input_tokens\":5,\"output_tokens\":2}}}\n\n"
+	for times, want := range map[int]float64{1: (5*1.25 + 2*10) / 1e6, 2: float64(len(request)+mostAdded)*1.25/1e6 + 1000*10/1e6} {
+		w := newWorld(t, Options{Limits: policy.Limits{Cost: 100}}, serve(strings.Repeat(end, times)))
+		w.post("/v1/responses", request)
+		if got := w.account(); !near(got.Used.Cost, want) {
+			t.Errorf("%d ends: got %+v, want %v used", times, got, want)
+		}
+	}
+}
