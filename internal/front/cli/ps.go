@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -82,7 +83,7 @@ func printActivities(out io.Writer, list []inbox.Activity, home string) {
 	printColumns(out, rows)
 	for _, a := range list {
 		if a.Cost != "" {
-			fmt.Fprintf(out, "session %s: %s\n", a.ID, a.Cost)
+			fmt.Fprintf(out, "session %s: %s\n", activityName(a), a.Cost)
 		}
 		for _, w := range a.Waiting {
 			fmt.Fprintf(out, "session %s waits: %s; golem approve %s -C %s\n", activityName(a), w.Title, w.ID, visible.CommandLine(a.Directory))
@@ -349,7 +350,7 @@ func printLog(cmd *cobra.Command, s inbox.ProgramSession) error {
 	if err := detached.Follow(ctx, dir, w, lost); err != nil {
 		return err
 	}
-	if caught, is := errors.AsType[signaled](ctx.Err()); is {
+	if caught, is := errors.AsType[signaled](context.Cause(ctx)); is {
 		return caught.code()
 	}
 	return nil
