@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/toolset/git"
 	"github.com/golem-forge/golem/sandbox"
@@ -203,11 +205,11 @@ func offerItems(cmd *cobra.Command, fronts Fronts, terminal *os.File, reader *in
 func commandFor(it inbox.Item, dir string) []string {
 	switch it.Kind {
 	case inbox.KindChanges:
-		return []string{"apply", "-p", "-C", dir, "--session", it.ID}
+		return []string{"apply", "-p", "-C", dir, naming.Mark + cmp.Or(it.Name, it.ID)}
 	case inbox.KindCommit:
 		return []string{"review", "-i", "--plain", "-C", dir, it.ID}
 	case inbox.KindRun:
-		return []string{"run", dir, "--resume", it.ID}
+		return []string{"run", dir, "--resume", cmp.Or(it.Name, it.ID)}
 	}
 	return []string{"approve", it.ID, "-C", dir}
 }

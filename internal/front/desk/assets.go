@@ -1,6 +1,7 @@
 package desk
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
@@ -14,6 +15,7 @@ import (
 	"github.com/golem-forge/golem/internal/hub"
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/naming"
 )
 
 //go:embed assets
@@ -142,11 +144,11 @@ func nextCommand(i inbox.Item, home string) string {
 	case inbox.KindFetch:
 		return "golem jobs fetch " + i.ID
 	case inbox.KindChanges:
-		return "golem diff -C " + dir + " --session " + i.ID
+		return "golem diff -C " + dir + " " + naming.Mark + cmp.Or(i.Name, i.ID)
 	case inbox.KindCommit:
 		return "golem review -C " + dir
 	case inbox.KindRun:
-		return "golem run " + dir + " --resume " + i.ID
+		return "golem run " + dir + " --resume " + cmp.Or(i.Name, i.ID)
 	}
 	return ""
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/audit"
 	"github.com/golem-forge/golem/internal/records/state"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -387,6 +388,7 @@ type decisionView struct {
 	Records            []recordView
 	Outcome            string // what a person decided: Approved or Declined, or else Call
 	Session            string // in which the call waited, "" if it is not known
+	Label              string // the name of the session
 	Job                string // of the hub, "" for a call of this machine
 	Resume             bool   // its run can continue
 }
@@ -422,6 +424,7 @@ func (s *server) showDecision(w http.ResponseWriter, r *http.Request) error {
 	if v.Job != "" {
 		v.Session = ""
 	} else if one, wrong := inbox.OpenSession(s.options, key, v.Session); wrong == nil {
+		v.Label = naming.Label(one)
 		if v.Resume = one.CanResume(); v.Resume {
 			v.Nonce = s.addControlPage()
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/records/storage"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -63,7 +64,7 @@ func (s *server) control(w http.ResponseWriter, r *http.Request) error {
 	note := ""
 	switch action := r.PostForm.Get("action"); {
 	case action == "end" && r.PostForm.Get("confirm") == "": // a command of an agent may lose its work
-		return s.render(w, http.StatusOK, "end", view{Title: "End it now?", Data: newControls(s.guard.prefix, s.addControlPage(), back, key, id, endingOf(one.HasRun()))})
+		return s.render(w, http.StatusOK, "end", view{Title: "End it now?", Data: newControls(s.guard.prefix, s.addControlPage(), back, key, id, naming.Label(one), endingOf(one.HasRun()))})
 	case action == "stop":
 		note, err = one.Stop(false)
 	case action == "end":
@@ -120,11 +121,12 @@ func (r *resumed) find(session string) string {
 // A controlsView has the buttons that stop or continue what runs in a session.
 type controlsView struct {
 	Prefix, Nonce, Back, Program, ID string
+	Label                            string // the word for the session in texts
 	What                             string // run, command, resume or manual
 }
 
-func newControls(prefix, nonce, back, program, id, what string) controlsView {
-	return controlsView{prefix, nonce, back, program, id, what}
+func newControls(prefix, nonce, back, program, id, label, what string) controlsView {
+	return controlsView{prefix, nonce, back, program, id, label, what}
 }
 
 // endingOf says which buttons end what runs: a run can stop after its current call.

@@ -69,3 +69,20 @@ func TestLoginFile(t *testing.T) {
 		t.Errorf("%s, %v, want that %s does not exist\n%s", response.Status, err, dir, body)
 	}
 }
+
+// TestNextCommand checks that the commands on a page have the name of a session, or its id if
+// it has none.
+func TestNextCommand(t *testing.T) {
+	for _, c := range []struct {
+		item inbox.Item
+		want string
+	}{
+		{inbox.Item{Kind: inbox.KindChanges, ID: "k3xq2a", Name: "fix-login", Directory: "/home/u/shop"}, "golem diff -C ~/shop @fix-login"},
+		{inbox.Item{Kind: inbox.KindChanges, ID: "k3xq2a", Directory: "/home/u/shop"}, "golem diff -C ~/shop @k3xq2a"},
+		{inbox.Item{Kind: inbox.KindRun, ID: "k3xq2a", Name: "fix-login", Directory: "/srv/my shop"}, "golem run '/srv/my shop' --resume fix-login"},
+	} {
+		if got := nextCommand(c.item, "/home/u"); got != c.want {
+			t.Errorf("%+v: got %q, want %q", c.item, got, c.want)
+		}
+	}
+}

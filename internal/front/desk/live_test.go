@@ -47,7 +47,7 @@ func TestManySessions(t *testing.T) {
 func TestControls(t *testing.T) {
 	for what, want := range map[string]string{"run": "stop end", "command": "end", "resume": "resume", "manual": ""} {
 		var page strings.Builder
-		if err := templates().ExecuteTemplate(&page, "controls", newControls("/x/", "n", "live", "p", "s", what)); err != nil {
+		if err := templates().ExecuteTemplate(&page, "controls", newControls("/x/", "n", "live", "p", "s", "fix-login", what)); err != nil {
 			t.Fatal(err)
 		}
 		var got []string
@@ -56,7 +56,7 @@ func TestControls(t *testing.T) {
 				got = append(got, action)
 			}
 		}
-		if strings.Join(got, " ") != want || strings.Contains(page.String(), "only on Linux") != (what == "manual") {
+		if strings.Join(got, " ") != want || strings.Contains(page.String(), "only on Linux") != (what == "manual") || strings.Contains(page.String(), "of session fix-login") != (what == "run" || what == "resume") {
 			t.Errorf("%s: got %s", what, &page)
 		}
 	}

@@ -138,7 +138,7 @@ func (s *server) renderSession(w http.ResponseWriter, r *http.Request, status in
 	}
 	v.Status = s.newStatus(one, v.About, v.Nonce)
 	v.Now, _ = one.Now()
-	return s.render(w, status, "session", view{Title: cmp.Or(v.What, "Session "+v.ID), Data: v})
+	return s.render(w, status, "session", view{Title: cmp.Or(v.What, "Session "+cmp.Or(v.Name, v.ID)), Data: v})
 }
 
 // addChanges adds the changes of a session to its page.

@@ -19,6 +19,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -71,7 +72,7 @@ func Serve(ctx context.Context, p *program.Program, v program.WorkerOptions, o p
 // approval.
 func (s *server) startNotes(p *program.Program) (notes []string) {
 	if s.gate.Session != nil {
-		notes = append(notes, "works in session "+s.gate.Session.ID)
+		notes = append(notes, "works in session "+naming.Label(s.gate.Session))
 	}
 	if s.gate.IsBusy() {
 		notes = append(notes, "another golem works on this session: calls fail until it ends; golem mcp --session new starts another session")

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/naming"
 )
 
 // A list shows everything that waits for the user.
@@ -83,7 +85,7 @@ func (m *model) open() {
 	case m.busy != "":
 		m.note = "please wait: " + m.busy
 	case it.Kind == inbox.KindRun:
-		m.note = "R continues the run; it has no terminal, and its calls wait here; with a terminal: golem run " + visible.CommandLine(it.Directory) + " --resume " + it.ID
+		m.note = "R continues the run; it has no terminal, and its calls wait here; with a terminal: golem run " + visible.CommandLine(it.Directory) + " --resume " + cmp.Or(it.Name, it.ID)
 	case it.Kind == inbox.KindJob:
 		m.note = "golem jobs show " + it.Job + " prints what happened; golem jobs retry " + it.Job + " runs it again, golem jobs cancel " + it.Job + " ends it"
 	case it.Kind == inbox.KindFetch:
@@ -169,7 +171,7 @@ func (m *model) takeAnswer(msg answered) {
 	case msg.call.hub != nil:
 		m.note += "; job " + msg.call.item.Job + " continues by itself"
 	case c.Program.Storage.Runs().IsPaused(c.Session):
-		m.note += "; golem run --resume " + c.Session + " continues the run"
+		m.note += "; golem run --resume " + labelOf(c) + " continues the run"
 		if m.o.Resume != nil {
 			m.note += ", or R here"
 		}
@@ -177,6 +179,14 @@ func (m *model) takeAnswer(msg answered) {
 		m.note += "; it counts once"
 	}
 	m.last = m.note
+}
+
+// labelOf returns the word by which to name the session of a call.
+func labelOf(c inbox.Call) string {
+	if one, err := c.Program.Storage.Sessions.Find(c.Session); err == nil {
+		return naming.Label(one)
+	}
+	return c.Session
 }
 
 // pressList acts on a key of the list.
@@ -233,7 +243,7 @@ func (l *list) search(text string) bool {
 	for i := range l.items {
 		at := (l.at + 1 + i) % len(l.items)
 		it := l.items[at]
-		if strings.Contains(strings.ToLower(strings.Join([]string{string(it.Kind), it.Title, it.Who, it.Directory, it.ID}, "\n")), want) {
+		if strings.Contains(strings.ToLower(strings.Join([]string{string(it.Kind), it.Title, it.Who, it.Directory, it.ID, it.Name}, "\n")), want) {
 			l.at = at
 			return true
 		}
@@ -337,6 +347,9 @@ func (l *list) drawAbout(c canvas) (lines []string) {
 		}
 		if it.Kind == inbox.KindJob || it.Kind == inbox.KindFetch { // who is its input
 			by = "input: " + it.Who + ", "
+		}
+		if it.Name != "" {
+			by += "session " + it.Name + ", "
 		}
 		say(faint, by+"in "+it.Directory+", id "+it.ID)
 	}

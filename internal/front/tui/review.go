@@ -11,6 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/choice"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/session"
 )
@@ -160,7 +161,7 @@ func (v *review) title() string {
 	if v.commit != nil {
 		return v.commit.title()
 	}
-	text := "session " + v.session.ID
+	text := "session " + naming.Label(v.session)
 	if what := v.session.What(); what != "" {
 		text += " (" + what + ")"
 	}

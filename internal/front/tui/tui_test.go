@@ -407,7 +407,7 @@ func TestList(t *testing.T) {
 		items := []inbox.Item{
 			{Kind: inbox.KindCall, ID: "c1", Title: hostile, Who: hostile, Directory: "/" + hostile, Risk: inbox.High, Reasons: []string{hostile}},
 			{Kind: inbox.KindChanges, ID: "s1", Title: "3 files changed", Directory: "/home/shop"},
-			{Kind: inbox.KindRun, ID: "r1", Title: "continue the run", Directory: "/home/notes"},
+			{Kind: inbox.KindRun, ID: "r1", Name: "fix-notes", Title: "continue the run", Directory: "/home/notes"},
 		}
 		s.m.Update(listed{items: items, problems: []inbox.Problem{{Directory: hostile, Text: hostile}}})
 		s.check()
@@ -415,7 +415,8 @@ func TestList(t *testing.T) {
 		s.press("j", "k", "/", "r", "u", "n", "enter")
 		s.want(">   run")
 		s.press("enter")
-		s.want("--resume r1")
+		s.want("--resume fix-notes")
+		s.want("session fix-notes, in")
 		s.m.Update(listed{items: items[1:]})
 		if it := s.m.list.item(); it == nil || it.ID != "r1" {
 			t.Errorf("the cursor moved to %+v", it)

@@ -55,6 +55,7 @@ type Item struct {
 	Directory string    `json:"directory"`
 	Job       string    `json:"job,omitempty"` // of a hub; then the directory says which it is
 	ID        string    `json:"id"`
+	Name      string    `json:"name,omitempty"` // of the session that the item is
 	Session   string    `json:"session,omitempty"`
 	Title     string    `json:"title"`
 	Who       string    `json:"who"` // the workers, or the program that made it
@@ -116,7 +117,7 @@ func (r *Reader) items(ctx context.Context, visit func(s ProgramSession, dir str
 		}
 		for _, s := range d.Paused {
 			if !slices.ContainsFunc(d.Approvals, func(c Call) bool { return c.Session == s.ID }) {
-				items = append(items, Item{Kind: KindRun, Program: Key(s.Program), Directory: visible.Text(d.Path), ID: s.ID, Session: s.ID,
+				items = append(items, Item{Kind: KindRun, Program: Key(s.Program), Directory: visible.Text(d.Path), ID: s.ID, Name: s.Name, Session: s.ID,
 					Title: "continue the run", Who: s.What(), Since: s.LastUsed})
 			}
 		}
@@ -313,7 +314,7 @@ func changesItem(c Changes, dir string) Item {
 	case c.Count > 0:
 		title += ", " + visible.Count(c.Count, "commit")
 	}
-	return Item{Kind: KindChanges, Program: Key(c.Session.Program), Directory: visible.Text(dir), ID: c.ID, Session: c.ID, Title: title, Who: c.What, Since: c.Used, Risk: a.risk, Reasons: a.reasons}
+	return Item{Kind: KindChanges, Program: Key(c.Session.Program), Directory: visible.Text(dir), ID: c.ID, Name: c.Name, Session: c.ID, Title: title, Who: c.What, Since: c.Used, Risk: a.risk, Reasons: a.reasons}
 }
 
 // read returns a staged commit, nil if golem cannot read it.

@@ -84,7 +84,7 @@ func (w *Watcher) ItemsAndActivities(ctx context.Context) ([]Item, []Problem, er
 	}
 	for _, a := range list {
 		isRun := func(i Item) bool { return i.Kind == KindRun && i.Session == a.ID && i.Program == a.Program }
-		item := Item{Kind: KindRunning, Program: a.Program, Directory: a.Directory, ID: a.ID, Session: a.ID, Who: cmp.Or(a.Input, a.Command, a.What), Since: a.Since}
+		item := Item{Kind: KindRunning, Program: a.Program, Directory: a.Directory, ID: a.ID, Name: a.Name, Session: a.ID, Who: cmp.Or(a.Input, a.Command, a.What), Since: a.Since}
 		switch {
 		case a.State == storage.SessionRunning:
 			item.Title = cmp.Or(a.Doing, a.Input, a.Command, "works")
