@@ -51,7 +51,7 @@ var layers = []layer{
 	{"internal/people/visible", 1, "escapes untrusted text for a terminal"},
 	{"internal/people/desktop", 1, "uses programs of the user's desktop: clipboard, notifications, browser"},
 	{"internal/people/pager", 1, "shows a long text in the user's pager"},
-	{"internal/people/editor", 1, "opens a text in the user's editor"},
+	{"internal/people/editor", 1, "opens a text in the user's editor, and changes in the user's diff tool"},
 	{"internal/jail", 1, "confines a command to the files of a sandbox"},
 	{"internal/people/terminal", 1, "connects a person's terminal with a program's"},
 	{"internal/clearance/git", 1, "the only package that runs git"},

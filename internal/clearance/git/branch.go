@@ -101,7 +101,7 @@ func (t *Target) Reached(ctx context.Context, branch string, commit Hash) (bool,
 // isAncestor reports whether the commit first is an ancestor of the commit then.
 func (s *ObjectStore) isAncestor(ctx context.Context, objects string, first, then Hash) (bool, error) {
 	_, err := s.run(s.command(ctx, s.here(objects), "merge-base", "--is-ancestor", "--end-of-options", string(first), string(then)))
-	var failure *Failure
+	var failure *failure
 	if errors.As(err, &failure) && failure.Exit == 1 {
 		return false, nil
 	}

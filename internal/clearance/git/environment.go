@@ -151,18 +151,18 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A Failure is the error of a git that failed.
-type Failure struct {
+// A failure is the error of a git that failed.
+type failure struct {
 	Command string // the git command
 	Said    string // stderr of git, without directories of this machine
 	Exit    int    // exit code, -1 if it did not exit by itself
 	cause   error
 }
 
-func (f *Failure) Error() string { return f.plain().Error() }
+func (f *failure) Error() string { return f.plain().Error() }
 
 // As converts the failure to an error whose text may be shown to anybody.
-func (f *Failure) As(target any) bool { return as(target, f.plain()) }
+func (f *failure) As(target any) bool { return as(target, f.plain()) }
 
 func as(target any, e *sandbox.Error) bool {
 	known, ok := target.(**sandbox.Error)
@@ -174,7 +174,7 @@ func as(target any, e *sandbox.Error) bool {
 
 // plain returns the failure as one line: the first line of stderr in which git or ssh
 // reports an error.
-func (f *Failure) plain() *sandbox.Error {
+func (f *failure) plain() *sandbox.Error {
 	stderr := f.cause.Error()
 	for line := range strings.Lines(f.Said) {
 		line = strings.TrimSpace(line)
@@ -193,7 +193,7 @@ func (f *Failure) plain() *sandbox.Error {
 // hostPath matches an absolute path in a text.
 var hostPath = lazyPattern(`(^|[\s'"(=])(?:/|[A-Za-z]:\\)[^\s'":;]+`)
 
-func (f *Failure) Unwrap() []error { return []error{f.plain().Code, f.cause} }
+func (f *failure) Unwrap() []error { return []error{f.plain().Code, f.cause} }
 
 // failed returns the error of a git that failed. It hides directories of the machine,
 // because the text may reach a model.
@@ -217,7 +217,7 @@ func (s *ObjectStore) failed(cmd *exec.Cmd, err error, stderr tail) error {
 			text = hide(text, dir)
 		}
 	}
-	f := &Failure{Command: subcommandOf(cmd), Said: hide(text, s.dir), Exit: -1, cause: err}
+	f := &failure{Command: subcommandOf(cmd), Said: hide(text, s.dir), Exit: -1, cause: err}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		f.Exit = exit.ExitCode()

@@ -13,7 +13,7 @@ func Hurry(s *ObjectStore, patience time.Duration) { s.patience = patience }
 
 // Said returns the failure of a git that printed a text to stderr.
 func Said(text string) error {
-	return &Failure{Command: "fetch", Said: text, cause: errors.New("exit")}
+	return &failure{Command: "fetch", Said: text, cause: errors.New("exit")}
 }
 
 var Owned = isOwned

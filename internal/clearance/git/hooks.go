@@ -97,7 +97,7 @@ func (t *Target) ownHooks(ctx context.Context) error {
 	}
 	cmd := t.store.command(ctx, t.store.here(), "config", "--file", filepath.Join(t.dir, "config"), "--includes", "--get", "core.hooksPath")
 	_, err := t.store.run(cmd)
-	var failure *Failure
+	var failure *failure
 	switch {
 	case err == nil:
 		return refusal("target", "", ErrUnsupported, "core.hooksPath of the target names another directory, and golem runs only hooks in the repository's own; move them there, or remove hooks: run")

@@ -187,29 +187,10 @@ func (t *ruleTree) make(ctx context.Context, environ []string) error {
 
 // userRules returns the file with the user's own rules for all repositories, as git finds it.
 func (s *ObjectStore) userRules(ctx context.Context, environ []string) string {
-	value := func(name string) string {
-		for _, one := range slices.Backward(environ) {
-			if text, ok := strings.CutPrefix(one, name+"="); ok {
-				return text
-			}
-		}
-		return ""
+	if file, ok := s.userSetting(ctx, environ, "--type=path", "--get", "core.excludesFile"); ok {
+		return file
 	}
-	home, config := value("HOME"), value("XDG_CONFIG_HOME")
-	if config == "" && home != "" {
-		config = filepath.Join(home, ".config")
-	}
-	for _, file := range []string{filepath.Join(config, "git", "config"), filepath.Join(home, ".gitconfig")} {
-		if _, err := os.Stat(file); err != nil || !filepath.IsAbs(file) {
-			continue
-		}
-		cmd := s.command(ctx, place{dir: filepath.Join(s.dir, "git")}, "config", "--global", "--includes", "--type=path", "--get", "core.excludesFile")
-		cmd.Env = append(slices.DeleteFunc(cmd.Env, func(one string) bool { return strings.HasPrefix(one, "GIT_CONFIG_GLOBAL=") }), "HOME="+home, "XDG_CONFIG_HOME="+config)
-		if out, err := s.run(cmd); err == nil {
-			return strings.TrimSuffix(string(out), "\n")
-		}
-		break
-	}
+	_, config := userDirectories(environ)
 	return filepath.Join(config, "git", "ignore")
 }
 

@@ -396,7 +396,7 @@ func (im *Import) send(ctx context.Context, from, to place, more ...string) erro
 // brokenError says that git refuses the commits of a session.
 func brokenError(err error) error {
 	why := "git failed"
-	var failure *Failure
+	var failure *failure
 	if errors.As(err, &failure) {
 		why = sandbox.Shown(strings.TrimSpace(lastLines(failure.Said)))
 	}

@@ -136,7 +136,7 @@ func (r *Remote) run(ctx context.Context, limit time.Duration, dir string, args 
 	defer cancel()
 	cmd := r.command(ctx, dir, args...)
 	out, err := r.store.run(cmd)
-	var failure *Failure
+	var failure *failure
 	if !errors.As(err, &failure) {
 		return out, err
 	}
@@ -154,7 +154,7 @@ func (r *Remote) run(ctx context.Context, limit time.Duration, dir string, args 
 
 // An unreachable is the failure of a git that reaches a remote.
 type unreachable struct {
-	*Failure
+	*failure
 	name string
 }
 
@@ -162,12 +162,12 @@ func (u *unreachable) Error() string      { return u.plain().Error() }
 func (u *unreachable) As(target any) bool { return as(target, u.plain()) }
 
 func (u *unreachable) plain() *sandbox.Error {
-	e := u.Failure.plain()
+	e := u.failure.plain()
 	e.Path, e.Code, e.Hint = u.name, ErrUnreachable, e.Hint+"; see that the remote can be reached, and that your credentials are good there"
 	return e
 }
 
-func (u *unreachable) Unwrap() []error { return []error{ErrUnreachable, u.Failure} }
+func (u *unreachable) Unwrap() []error { return []error{ErrUnreachable, u.failure} }
 
 // refs returns the reference of a branch at the remote, and the reference in the store
 // that keeps what was last pulled of it.

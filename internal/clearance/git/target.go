@@ -131,7 +131,7 @@ func (t *Target) format(ctx context.Context) error {
 		"--get-regexp", `^(extensions\.(objectformat|refstorage|relativeworktrees)|core\.bare)$`)
 	out, err := t.store.run(cmd)
 	t.works = filepath.Base(t.dir) == ".git" // git's default if core.bare is not set
-	var failure *Failure
+	var failure *failure
 	if errors.As(err, &failure) && failure.Exit == 1 {
 		return nil // no such key
 	}

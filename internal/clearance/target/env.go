@@ -127,6 +127,16 @@ func (e Env) Ignored(ctx context.Context, dir string, names []string) (map[strin
 	return git.IgnoreFinder{Program: program, Environ: e.Variables}.Ignored(ctx, dir, names)
 }
 
+// UserSetting returns a setting of the user's own configuration of git, "" if it is not set: see
+// git.UserSetting. Without a git there are none.
+func (e Env) UserSetting(ctx context.Context, key string) (string, error) {
+	program := e.findGit()
+	if program == "" {
+		return "", nil
+	}
+	return git.UserSetting(ctx, program, e.Variables, key)
+}
+
 // storeName is the directory of the store in the state directory. It has the staged commits.
 const storeName = "store"
 

@@ -39,12 +39,20 @@ terminal golem prints a patch for git apply, with the exact bytes of the files. 
 else goes to standard error. Exit code 1 then means that a patch cannot express one of
 the changes.
 
+With --tool golem opens the changes in the tool that your git uses (diff.tool and difftool.NAME
+in your own configuration, never that of a repository), or in the one that you name. The tool
+shows read-only copies, which golem removes when you close it. Control characters are replaced
+in them, and a name such as .env is %2Eenv. A tool that shows one file at a time opens one after the
+other. golem does not know what you saw there, so golem apply asks as always.
+
 With -i golem shows the files and their diffs full screen. There you choose hunks with the
 keys of git add -p, and apply or discard them; ? lists the keys. An approval covers only
 lines that were on the screen. With --plain, or at a terminal with less than 60 columns,
 -i asks about each hunk as golem apply -p does.`,
 		Example: `  golem diff
   golem diff -i
+  golem diff --tool
+  golem diff --tool=meld src
   golem diff --session last > changes.patch && git apply changes.patch`,
 	}
 	f := addChoiceFlags(cmd)
@@ -54,6 +62,9 @@ lines that were on the screen. With --plain, or at a terminal with less than 60 
 	cmd.Flags().BoolVar(&f.commits, "commits", false, "the commits that the agent made, each with its diff")
 	cmd.Flags().BoolVar(&names, "name-only", false, "only the paths of the files")
 	addPlain(cmd, &interactive, &plain, "ask about each hunk, line by line")
+	withTool := ""
+	cmd.Flags().StringVar(&withTool, "tool", "", "open the changes in your diff tool, or in this one")
+	cmd.Flags().Lookup("tool").NoOptDefVal = usersTool
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		args, err := f.takeSession(args)
 		if err != nil {
@@ -70,6 +81,9 @@ lines that were on the screen. With --plain, or at a terminal with less than 60 
 		}
 		if plain && !interactive {
 			return usageError("--plain is for golem diff -i; golem diff prints plain text anyway")
+		}
+		if withTool != "" && (interactive || stat || names || f.commits || wantsJSON(cmd)) {
+			return usageError("--tool opens a program that shows everything; use it only with PATH, --session and --all")
 		}
 		w, err := f.choose(cmd)
 		if _, is := errors.AsType[noChangesError](err); is {
@@ -89,6 +103,9 @@ lines that were on the screen. With --plain, or at a terminal with less than 60 
 			return f.exploreSession(cmd, show, w, args, plain)
 		}
 		w.unfolded = all
+		if withTool != "" {
+			return openTool(cmd, w, withTool, args)
+		}
 		r, _, err := w.review(cmd.ErrOrStderr(), "diff", args, !stat && !names)
 		if err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/people/editor"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/state"
 	"github.com/golem-forge/golem/sandbox"
@@ -126,11 +127,13 @@ func (l pendingChanges) undoHint(what string) string {
 // Recover completes what a killed golem was applying, undoing or discarding in the directories
 // of the program. Everything that lists sessions or changes calls it first, because a session
 // lacks changes that are half applied. It calls OnRecover with what it did, and with the
-// reason if it failed. It reports whether there was something to complete.
+// reason if it failed. It reports whether there was something to complete. It also removes the
+// copies for a diff tool that a killed golem left.
 func Recover(s Sessions) bool {
 	if state.CheckOwner(s.State) != nil {
 		return false // the owner of the directory completes it
 	}
+	editor.RemoveLeft(editor.CopiesDir(s.State))
 	l := s.pending()
 	if !changes.IsInterrupted(l.dir) {
 		if command, process := changes.Active(l.dir); command != "" && s.OnRecover != nil {
