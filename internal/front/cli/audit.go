@@ -18,6 +18,7 @@ import (
 	"github.com/golem-forge/golem/internal/records/audit"
 	"github.com/golem-forge/golem/internal/records/inventory"
 	"github.com/golem-forge/golem/internal/records/state"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -120,7 +121,7 @@ func addFilterFlags(cmd *cobra.Command) *filterFlags {
 	flags.StringVar(&f.Worker, "worker", "", "calls by this worker, or by one that it called")
 	flags.StringVar(&f.Tool, "tool", "", "calls of this tool")
 	flags.StringVar(&f.Path, "path", "", "effects on this path, or below it")
-	flags.StringVar(&f.Session, "session", "", "the id of a session, as golem sessions lists it")
+	flags.StringVar(&f.Session, "session", "", "a session: its id, or its name while the session exists")
 	flags.StringVar(&f.Decision, "decision", "", "preApproved, yes, no, pending, blocked")
 	flags.StringVar(&f.Kind, "kind", "", "intent, outcome, refusal, answer, repair (of the journal itself)")
 	flags.StringVar(&f.Call, "call", "", "the records of one call")
@@ -219,7 +220,7 @@ words.`,
 			return flags.printCSV(cmd, filter)
 		case wantsJSON(cmd):
 			list := []any{}
-			err := flags.eachRecord(cmd, filter, func(r inbox.JournalRecord) error {
+			err := flags.eachRecord(cmd, filter, func(r inbox.JournalRecord, _ sessionNames) error {
 				list = append(list, r)
 				return nil
 			})
@@ -233,10 +234,62 @@ words.`,
 	return cmd
 }
 
+// A sessionNames has the names of the sessions that still exist, by id. The journal has only ids.
+type sessionNames map[string]string
+
+// namesBeside returns the names of some sessions.
+func namesBeside(all []*workSession) sessionNames {
+	names := make(sessionNames)
+	for _, w := range all {
+		if w.Name != "" {
+			names[w.ID] = w.Name
+		}
+	}
+	return names
+}
+
+// beside returns the id of a session with its name, "-" for no session.
+func (n sessionNames) beside(id string) string {
+	return strings.TrimSuffix(cmp.Or(sandbox.Shown(id), "-")+" "+n[id], " ")
+}
+
+// width returns how many columns a session takes.
+func (n sessionNames) width() int {
+	most := len("session ")
+	for id := range n {
+		most = max(most, len(n.beside(id)))
+	}
+	return most
+}
+
+// findSession puts the id of a session into a filter that has the name of one in this directory.
+// It returns the names of all. A word that means none here can be the id of one that is gone, or
+// of one elsewhere.
+func (f *filterFlags) findSession(p *programFlags) (sessionNames, error) {
+	f.Session = strings.TrimPrefix(f.Session, naming.Mark)
+	all, err := p.sessionsHere()
+	if err != nil { // the journal is enough
+		return nil, nil
+	}
+	if f.Session != "" {
+		switch w, err := naming.Find(all, f.Session); {
+		case err == nil:
+			f.Session = w.ID
+		case sandbox.CodeOf(err) != sandbox.ErrNotFound:
+			return nil, err
+		}
+	}
+	return namesBeside(all), nil
+}
+
 // eachRecord calls yield for the records that the flags select, of this program or of
-// all. The records of all programs are sorted by time.
-func (f *programFlags) eachRecord(cmd *cobra.Command, filter *filterFlags, yield func(inbox.JournalRecord) error) error {
+// all, with the names of sessions. The records of all programs are sorted by time.
+func (f *programFlags) eachRecord(cmd *cobra.Command, filter *filterFlags, yield func(inbox.JournalRecord, sessionNames) error) error {
 	if err := filter.check(); err != nil {
+		return err
+	}
+	names, err := filter.findSession(f)
+	if err != nil {
 		return err
 	}
 	if !filter.all {
@@ -245,7 +298,7 @@ func (f *programFlags) eachRecord(cmd *cobra.Command, filter *filterFlags, yield
 			return err
 		}
 		return filter.read(folder, func(r audit.Record, line []byte) error {
-			return yield(inbox.JournalRecord{Program: inventory.NameOf(where), Record: r, Line: line})
+			return yield(inbox.JournalRecord{Program: inventory.NameOf(where), Record: r, Line: line}, names)
 		})
 	}
 	o, err := f.options()
@@ -261,7 +314,7 @@ func (f *programFlags) eachRecord(cmd *cobra.Command, filter *filterFlags, yield
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: skipped the journal of %s: %s\n", p.Directory, p.Text)
 	}
 	for _, r := range list {
-		if err := yield(r); err != nil {
+		if err := yield(r, names); err != nil {
 			return err
 		}
 	}
@@ -273,12 +326,12 @@ func (f *programFlags) printCSV(cmd *cobra.Command, filter *filterFlags) error {
 	if err != nil {
 		return err
 	}
-	err = f.eachRecord(cmd, filter, func(r inbox.JournalRecord) error { return c.Write(r.Program, r.Record) })
+	err = f.eachRecord(cmd, filter, func(r inbox.JournalRecord, _ sessionNames) error { return c.Write(r.Program, r.Record) })
 	return cmp.Or(err, c.Flush())
 }
 
 // recordsHead is the line above the records.
-const recordsHead = "   n  time                 %ssession   kind     from   worker  tool  what"
+const recordsHead = "   n  time                 %s%-*s  kind     from   worker  tool  what"
 
 // printRecords prints records below a line of column names. At a terminal it uses the
 // pager if they do not fit.
@@ -295,13 +348,13 @@ func (f *programFlags) printRecords(cmd *cobra.Command, filter *filterFlags) err
 		}
 		return fmt.Sprintf("%-12s  ", visible.Name(program))
 	}
-	err := f.eachRecord(cmd, filter, func(r inbox.JournalRecord) error {
+	err := f.eachRecord(cmd, filter, func(r inbox.JournalRecord, names sessionNames) error {
 		if shown++; shown == 1 {
-			if err := s.page().Line(to, fmt.Sprintf(recordsHead, column("program"))); err != nil {
+			if err := s.page().Line(to, fmt.Sprintf(recordsHead, column("program"), names.width(), "session")); err != nil {
 				return err
 			}
 		}
-		return s.page().Line(to, formatRecord(r.Record, column(r.Program)))
+		return s.page().Line(to, formatRecord(r.Record, column(r.Program), names))
 	})
 	if err != nil {
 		return err
@@ -310,6 +363,9 @@ func (f *programFlags) printRecords(cmd *cobra.Command, filter *filterFlags) err
 		said := "no records"
 		if filter.Filter != (audit.Filter{}) {
 			said += " match the flags; golem audit show lists all"
+			if filter.Session != "" {
+				said += "; a name finds only a session that still exists, its id also finds one that is gone"
+			}
 		}
 		fmt.Fprintln(to, said)
 	}
@@ -320,8 +376,8 @@ func (f *programFlags) printRecords(cmd *cobra.Command, filter *filterFlags) err
 }
 
 // formatRecord returns a record as one line. program is a column, or "".
-func formatRecord(r audit.Record, program string) string {
-	parts := []string{fmt.Sprintf("%4d", r.Number), r.Time.Local().Format(time.DateTime), program + fmt.Sprintf("%-8s", cmp.Or(sandbox.Shown(r.Session), "-")),
+func formatRecord(r audit.Record, program string, names sessionNames) string {
+	parts := []string{fmt.Sprintf("%4d", r.Number), r.Time.Local().Format(time.DateTime), program + fmt.Sprintf("%-*s", names.width(), names.beside(r.Session)),
 		fmt.Sprintf("%-7s", sandbox.Shown(string(r.Kind))), fmt.Sprintf("%-5s", cmp.Or(sandbox.Shown(r.Origin), "-"))}
 	if len(r.Workers) > 0 {
 		parts = append(parts, strings.Join(shownAll(r.Workers), " → "))
@@ -490,7 +546,7 @@ that a spreadsheet would take for a formula.`,
 		if format == "csv" {
 			return flags.printCSV(cmd, filter)
 		}
-		return flags.eachRecord(cmd, filter, func(r inbox.JournalRecord) error {
+		return flags.eachRecord(cmd, filter, func(r inbox.JournalRecord, _ sessionNames) error {
 			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n", r.Line)
 			return err
 		})

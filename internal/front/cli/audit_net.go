@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -43,7 +42,9 @@ func (f *programFlags) printConnections(cmd *cobra.Command, filter *filterFlags)
 	filter.last = 0 // a connection has several records
 	programs := map[string]*audit.Connections{}
 	var names []string
-	if err := f.eachRecord(cmd, filter, func(r inbox.JournalRecord) error {
+	var sessions sessionNames
+	if err := f.eachRecord(cmd, filter, func(r inbox.JournalRecord, now sessionNames) error {
+		sessions = now
 		if programs[r.Program] == nil {
 			programs[r.Program] = &audit.Connections{}
 			names = append(names, r.Program)
@@ -76,7 +77,7 @@ func (f *programFlags) printConnections(cmd *cobra.Command, filter *filterFlags)
 		if c.Client != "" {
 			note = strings.TrimSuffix(c.Client+": "+note, ": ")
 		}
-		row := []string{c.Time.Local().Format(time.DateTime), cmp.Or(c.Session, "-"), visible.Text(hostAndPort(c.Host, c.Port)), decisionWord(c.Decision),
+		row := []string{c.Time.Local().Format(time.DateTime), sessions.beside(c.Session), visible.Text(hostAndPort(c.Host, c.Port)), decisionWord(c.Decision),
 			visible.Amount(c.Sent), visible.Amount(c.Received), fmt.Sprintf("%.1f", c.Seconds), visible.Text(note)}
 		if filter.all {
 			row = append([]string{visible.Name(c.Program)}, row...)

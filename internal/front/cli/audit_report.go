@@ -72,7 +72,8 @@ type journalReport struct {
 	Whole   bool      `json:"whole"`   // the journal is unchanged
 	Verdict []string  `json:"verdict"` // what golem audit verify says
 	*audit.Overview
-	Use []sessionUse `json:"use"` // of runs whose session still exists
+	Use   []sessionUse `json:"use"` // of runs whose session still exists
+	names sessionNames
 }
 
 // A sessionUse is what a run has used.
@@ -118,6 +119,7 @@ func (f *programFlags) readReport(cmd *cobra.Command, filter *filterFlags) (*jou
 	if err != nil {
 		return r, nil // the sessions only add the cost
 	}
+	r.names = namesBeside(all)
 	for _, w := range all {
 		for _, s := range r.Sessions {
 			if s.ID != w.ID {
@@ -169,7 +171,7 @@ func (r *journalReport) parts() []reportPart {
 	applied := reportPart{title: "Files applied", none: "none", head: []string{"time", "session", "file"}}
 	kept := reportPart{title: "Files changed and not applied", none: "none", head: []string{"time", "session", "file", "what became of it"}}
 	for _, s := range r.Sessions {
-		id := cmp.Or(sandbox.Shown(s.ID), "-")
+		id := r.names.beside(s.ID)
 		for _, c := range s.Commands {
 			outcome, changed := "not finished: it still runs, or golem was killed", ""
 			if c.Outcome != nil {
@@ -225,7 +227,7 @@ func (r *journalReport) parts() []reportPart {
 		if u.Unpriced {
 			price += " and usage without a known price"
 		}
-		cost.add(u.Session, visible.Number(u.Turns), visible.Number(u.Tokens.Input), visible.Number(u.Tokens.Output), price)
+		cost.add(r.names.beside(u.Session), visible.Number(u.Turns), visible.Number(u.Tokens.Input), visible.Number(u.Tokens.Output), price)
 	}
 	refused := reportPart{title: "What golem refused", none: "nothing", head: []string{"time", "session", "call", "why"}}
 	for _, d := range r.Refused {
@@ -234,7 +236,7 @@ func (r *journalReport) parts() []reportPart {
 			call += ": " + command
 		}
 		why := strings.TrimSuffix(d.KindText()+": "+visible.Line(d.Note, maxColumns), ": ")
-		refused.add(at(d.Time), cmp.Or(sandbox.Shown(d.Session), "-"), call, why)
+		refused.add(at(d.Time), r.names.beside(d.Session), call, why)
 	}
 	list := []reportPart{ran, decided, hosts, cost, applied, kept, refused}
 	for i := range list {

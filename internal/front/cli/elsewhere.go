@@ -11,6 +11,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -83,13 +84,13 @@ func (f *programFlags) hintBelow(command string) (lines []string) {
 }
 
 // findBelow returns err, or an error that names the directory below this one that has the
-// session with an id. command is what the user typed.
+// session that a word means. command is what the user typed.
 func (f *programFlags) findBelow(id, command string, err error) error {
 	if sandbox.CodeOf(err) != sandbox.ErrNotFound {
 		return err
 	}
 	for _, p := range f.changedBelow() {
-		if slices.ContainsFunc(p.Sessions, func(s string) bool { return strings.HasPrefix(s, id) || id == lastSession }) {
+		if _, wrong := naming.Find(p.Sessions, id); wrong == nil {
 			dir := typedDir(p.Directory)
 			return &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: "it is in " + dir + ": " + command + " --session " + visible.CommandLine(id) + " -C " + dir}
 		}
@@ -133,7 +134,7 @@ func (f *runFlags) findPaused(err error) error {
 	}
 	home, _ := os.UserHomeDir()
 	for _, p := range f.elsewhere() {
-		if slices.Contains(p.Paused, f.resume) || f.resume == "last" && len(p.Paused) > 0 {
+		if _, wrong := naming.Find(p.Paused, f.resume); wrong == nil {
 			return usagef("no such run here; one is paused in %s: golem run %s --resume %s", visible.Text(visible.HomeRelative(string(p.Directory), home)), typedDir(p.Directory), f.resume)
 		}
 	}

@@ -304,7 +304,7 @@ func (f *evalFlags) print(cmd *cobra.Command, results []evaluation.Result) {
 		}
 		switch {
 		case r.Session != "":
-			fmt.Fprintf(out, "  next: golem diff%s --session %s, golem sessions show%s %s\n", dirOption(f.dir), r.Session, dirOption(f.dir), r.Session)
+			fmt.Fprintf(out, "  next: golem diff%s --session %s, golem sessions show%s %s\n", dirOption(f.dir), r.Label, dirOption(f.dir), r.Label)
 		case !f.keep && r.End != "": // there was a session
 			fmt.Fprintln(out, "  --keep keeps its session for golem diff")
 		}

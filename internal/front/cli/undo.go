@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -191,9 +192,9 @@ func undoRow(n int, s session.UndoStep) []string {
 	what := "command"
 	switch {
 	case s.Session != "" && s.Command != "":
-		what = fmt.Sprintf("applied from session %s (%s)", s.Session, visible.Line(filepath.Base(s.Command), maxWhat))
+		what = fmt.Sprintf("applied from session %s (%s)", cmp.Or(s.Name, s.Session), visible.Line(filepath.Base(s.Command), maxWhat))
 	case s.Session != "":
-		what = "applied from session " + s.Session
+		what = "applied from session " + cmp.Or(s.Name, s.Session)
 	case s.Tool != "":
 		what = visible.Line(s.Tool, maxWhat)
 	}

@@ -9,14 +9,15 @@ import (
 	"github.com/golem-forge/golem/internal/records/inventory"
 	"github.com/golem-forge/golem/internal/records/storage"
 	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // A WaitingPlace is a directory in which something waits for the user.
 type WaitingPlace struct {
 	Directory sandbox.Host
-	Calls     []string // the ids of calls that wait for approval
-	Paused    []string // the sessions of paused runs
+	Calls     []string           // the ids of calls that wait for approval
+	Paused    []*session.Session // those of paused runs
 }
 
 // WaitingElsewhere returns the directories in which calls wait for approval or runs are
@@ -64,8 +65,9 @@ func (w *WaitingPlace) add(p *program.Program) {
 		if one.Answer == nil {
 			w.Calls = append(w.Calls, one.ID)
 		}
-		if !slices.Contains(w.Paused, one.Session) && p.Storage.Runs().IsPaused(one.Session) {
-			w.Paused = append(w.Paused, one.Session)
+		known := slices.ContainsFunc(w.Paused, func(s *session.Session) bool { return s.ID == one.Session })
+		if s, err := p.Storage.Sessions.Find(one.Session); err == nil && !known && p.Storage.Runs().IsPaused(s.ID) {
+			w.Paused = append(w.Paused, s)
 		}
 	}
 }
@@ -73,7 +75,7 @@ func (w *WaitingPlace) add(p *program.Program) {
 // A ChangedPlace is a directory with sessions that have changes.
 type ChangedPlace struct {
 	Directory sandbox.Host
-	Sessions  []string // their ids, the last used one first
+	Sessions  []ProgramSession // the last used one first
 }
 
 // ChangedBelow returns the directories below dir whose sessions have changes. It skips
@@ -97,7 +99,7 @@ func ChangedBelow(o program.Options, dir string) (list []ChangedPlace) {
 		for _, s := range all {
 			store := s.Program.Storage.Sessions
 			if has, err := store.HasChanges(s.Session); err == nil && has && !store.HasOnlyTaken(s.Session) {
-				place.Sessions = append(place.Sessions, s.ID)
+				place.Sessions = append(place.Sessions, s)
 			}
 		}
 		if len(place.Sessions) > 0 {

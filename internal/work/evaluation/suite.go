@@ -17,6 +17,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail/network"
 	"github.com/golem-forge/golem/internal/work/instruction"
 	"github.com/golem-forge/golem/internal/work/model"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/run"
 	"github.com/golem-forge/golem/internal/work/session"
@@ -70,6 +71,7 @@ type Result struct {
 	Unpriced bool     `json:"unpriced,omitempty"`
 	Seconds  float64  `json:"seconds"`
 	Session  string   `json:"session,omitempty"` // if it was kept
+	Label    string   `json:"-"`                 // by which to name this session
 	Notes    []string `json:"notes,omitempty"`
 }
 
@@ -197,7 +199,7 @@ func (s *Suite) tryCase(ctx context.Context, c Case, r *Result) (err error) {
 	r.Reasons = append(r.Reasons, c.Expect.Check(observed)...)
 	contents.Close()
 	if s.Keep && len(r.Reasons) > 0 {
-		r.Session = one.ID
+		r.Session, r.Label = one.ID, naming.Label(one)
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.kept = true

@@ -23,6 +23,7 @@ import (
 	"github.com/golem-forge/golem/internal/work/foreigntools"
 	"github.com/golem-forge/golem/internal/work/instruction"
 	"github.com/golem-forge/golem/internal/work/model"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/project"
 	"github.com/golem-forge/golem/internal/work/run"
 	"github.com/golem-forge/golem/internal/work/session"
@@ -174,7 +175,7 @@ func (d *OpenWorker) checkNew() error {
 	}
 	for _, w := range pending {
 		if w.Session == d.Session.ID && !w.Expired(d.program.options.Now()) {
-			return &sandbox.Error{Op: "--session", Path: w.Session, Code: sandbox.ErrExists, Hint: "its run is paused and waits for your approval; golem run --resume " + w.Session +
+			return &sandbox.Error{Op: "--session", Path: naming.Label(d.Session), Code: sandbox.ErrExists, Hint: "its run is paused and waits for your approval; golem run --resume " + naming.Label(d.Session) +
 				" continues it, golem approvals revoke " + w.ID + " drops the call that waits, and golem run without --session begins a new session"}
 		}
 	}

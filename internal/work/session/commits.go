@@ -42,8 +42,8 @@ func (w *Workspace) Committer(open func(context.Context) (*git.ObjectStore, erro
 	return w.store.Commits(w.Session, open)
 }
 
-// SessionID implements settle.Committer.
-func (c *Commits) SessionID() string { return c.session.ID }
+// Names implements settle.Committer.
+func (c *Commits) Names() (id, name string) { return c.session.Names() }
 
 // A repositoryChange is a git directory that a session has changed.
 type repositoryChange struct {

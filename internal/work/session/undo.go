@@ -1,8 +1,11 @@
 package session
 
 import (
+	"path/filepath"
+
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/files/undo"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -24,8 +27,16 @@ func (u *Undoer) Last() (*changes.AppliedTransaction, error) {
 }
 
 // Undo implements changes.Undoer.
-func (u *Undoer) Undo(l *changes.AppliedTransaction) ([]string, error) {
-	return l.Undo(u.workspace.changes)
+func (u *Undoer) Undo(l *changes.AppliedTransaction) (back string, conflicts []string, err error) {
+	conflicts, err = l.Undo(u.workspace.changes)
+	if l.Session() == "" || l.LostSession() != "" {
+		return "", conflicts, err
+	}
+	back = filepath.Base(string(l.Session()))
+	if one, wrong := u.workspace.store.at(back); wrong == nil {
+		back = naming.Label(one)
+	}
+	return back, conflicts, err
 }
 
 // LastStep implements changes.Undoer.

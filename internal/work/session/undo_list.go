@@ -16,6 +16,7 @@ type UndoStep struct {
 	At      time.Time `json:"at"`
 	Tool    string    `json:"tool,omitempty"`    // the file tool that made it
 	Session string    `json:"session,omitempty"` // the session that it was applied from
+	Name    string    `json:"name,omitempty"`    // the name of this session
 	Command string    `json:"command,omitempty"` // the program that started this session
 	Files   []string  `json:"files"`             // the topmost names that it changed
 	Problem string    `json:"problem,omitempty"` // why it cannot be undone
@@ -69,7 +70,7 @@ func (s Sessions) appliedStep(a *changes.AppliedTransaction) UndoStep {
 	if dir := string(a.Session()); dir != "" {
 		u.Session = filepath.Base(dir)
 		if one, err := s.at(u.Session); err == nil {
-			u.Command = one.Command
+			u.Name, u.Command = one.Name, one.Command
 		}
 	}
 	for _, d := range a.Directories() {

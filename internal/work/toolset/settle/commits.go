@@ -13,6 +13,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -21,8 +22,8 @@ type Committer interface {
 	// Imports returns an import for each repository with new commits. The caller closes
 	// them. skipped says what cannot be read, in words for the user.
 	Imports(ctx context.Context) (list []RepositoryImport, skipped []string, err error)
-	// SessionID is the id of the session, for the names of references.
-	SessionID() string
+	// Names returns the id of the session, for the names of references, and its name.
+	naming.Named
 	// MarkTaken records which versions of files the taken commits hold: the hashes of the
 	// contents by the names of the files, "" for a deleted file.
 	MarkTaken(versions map[string][]string) error
@@ -230,7 +231,7 @@ func readAll(ctx context.Context, c Committer) (list []CommitRepository, skipped
 	}
 	defer closeAll(imports)
 	for _, im := range imports {
-		r, err := ReadCommits(ctx, c.SessionID(), im)
+		r, err := ReadCommits(ctx, idOf(c), im)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -273,7 +274,7 @@ func takeCommits(ctx context.Context, c Committer, branch, seen string) (tool.Re
 	defer closeAll(imports)
 	var list []CommitRepository
 	for _, im := range imports {
-		r := CommitRepository{Name: im.Name, Branches: RefNames(c.SessionID(), im.Branches), Tips: make(map[string]string)}
+		r := CommitRepository{Name: im.Name, Branches: RefNames(idOf(c), im.Branches), Tips: make(map[string]string)}
 		for i, name := range r.Branches {
 			r.Tips[name] = string(im.Branches[i].Commit)
 		}
@@ -296,7 +297,13 @@ func takeCommits(ctx context.Context, c Committer, branch, seen string) (tool.Re
 	}
 	name := strings.TrimPrefix(lines[len(lines)-1], "branch ")
 	return tool.Result{Text: "taken: " + strings.Join(lines, ", ") + "\nnext: git log " + name + " shows the commits, git merge " + name +
-		" adds them to your branch, golem discard --session " + c.SessionID() + " deletes the session", Brief: true}, nil
+		" adds them to your branch, golem discard --session " + naming.Label(c) + " deletes the session", Brief: true}, nil
+}
+
+// idOf returns the id of the session of a Committer.
+func idOf(c Committer) string {
+	id, _ := c.Names()
+	return id
 }
 
 // versionsIn returns the versions of files that commits hold, as MarkTaken takes them.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -27,8 +26,9 @@ type Undoer interface {
 	// fs.ErrNotExist.
 	Last() (*changes.AppliedTransaction, error)
 	// Undo restores the earlier state. If names have changed since, it returns them and
-	// undoes nothing.
-	Undo(*changes.AppliedTransaction) (conflicts []string, err error)
+	// undoes nothing. back is the name of the session that has the changes again, or its id if
+	// it has no name, or "" for no session.
+	Undo(*changes.AppliedTransaction) (back string, conflicts []string, err error)
 	// LastStep plans the undo of the last call of a file tool, if that is later than the
 	// changes that were applied last. Passed are later steps that have nothing to undo.
 	LastStep() (plan undo.Plan, passed []*undo.Step, ok bool, err error)
@@ -100,7 +100,7 @@ func undoApplied(u Undoer, last *changes.AppliedTransaction, passed []*undo.Step
 		}
 	}
 	run := func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
-		conflicts, err := u.Undo(last)
+		back, conflicts, err := u.Undo(last)
 		var known *sandbox.Error
 		switch {
 		case errors.As(err, &known):
@@ -111,11 +111,10 @@ func undoApplied(u Undoer, last *changes.AppliedTransaction, passed []*undo.Step
 			return tool.Result{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed since: " + changes.ListNames(conflicts) + forgetHint}
 		}
 		r, err := undoResult(len(effects), u.Forget(passed...))
-		switch id := filepath.Base(string(last.Session())); {
-		case last.LostSession() != "":
+		if id := last.LostSession(); id != "" {
 			r.Notes = append(r.Notes, "session "+id+" was removed, so that the changes could not go back into it; golem keeps no other copy of them")
-		case last.Session() != "":
-			r.Notes = append(r.Notes, "the changes are back in session "+id+"; golem diff --session "+id+" shows them")
+		} else if back != "" {
+			r.Notes = append(r.Notes, "the changes are back in session "+back+"; golem diff --session "+back+" shows them")
 		}
 		return r, err
 	}
