@@ -381,19 +381,24 @@ func TestDetachedHosts(t *testing.T) {
 	if out := a.output("approve", request); !strings.Contains(out, "one.example") {
 		t.Fatalf("approve %s:\n%s", request, out)
 	}
-	attach := func(before string) {
+	attach := func() {
 		a.attach(id)
-		a.screen.Until(before)
 		a.screen.Until("project wants to connect two.example")
 		a.screen.Until("┃ > ")
 	}
-	attach("the internet got http://one.example/")
+	attach()
 	a.person.Close() // the terminal is gone
 	a.cmd.Wait()
-	attach("stopped at the question") // the screen shows the former question, too
-	a.press("y\r")
+	attach()
+	// The terminal may show the former question until golem asks again, and keys do nothing then.
+	for end := time.Now().Add(3 * time.Minute); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		if seen, _ := a.screen.Seen(); strings.Contains(seen, "the internet got http://two.example/") {
+			break
+		}
+		a.person.WriteString("y\r")
+	}
 	a.screen.Until("the internet got http://two.example/")
-	a.press("\r")
+	a.person.WriteString("\r") // unless the program has read one before
 	if seen := a.end(); !strings.Contains(seen, "session "+id+" has ended") {
 		t.Errorf("%s", seen)
 	}

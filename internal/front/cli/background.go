@@ -128,30 +128,25 @@ func (b inBackground) AskWhilePending(ctx context.Context, r tool.Request, _ str
 	tick := time.NewTicker(glance)
 	defer tick.Stop()
 	for {
-		is, next := b.host.Attached()
-		if is {
-			if reply, ok := b.askHere(ctx, r, answered); ok {
+		if terminal := b.host.Attached(); terminal > 0 {
+			if reply, ok := b.askHere(ctx, r, terminal, answered); ok {
 				return reply
 			}
 		}
-		for waits := true; waits; {
-			select {
-			case <-next:
-				waits = false
-			case <-ctx.Done():
+		select {
+		case <-ctx.Done():
+			return nobody
+		case <-tick.C:
+			if answered() {
 				return nobody
-			case <-tick.C:
-				if answered() {
-					return nobody
-				}
 			}
 		}
 	}
 }
 
-// askHere asks at the terminal, as long as a person is attached and nobody has answered
-// elsewhere. ok is false if the question has no answer.
-func (b inBackground) askHere(ctx context.Context, r tool.Request, answered func() bool) (reply approval.Reply, ok bool) {
+// askHere asks at the terminal, as long as it is attached, no other one has attached since, and
+// nobody has answered elsewhere. ok is false if the question has no answer.
+func (b inBackground) askHere(ctx context.Context, r tool.Request, terminal int, answered func() bool) (reply approval.Reply, ok bool) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	watched := make(chan struct{})
@@ -164,7 +159,7 @@ func (b inBackground) askHere(ctx context.Context, r tool.Request, answered func
 			case <-ctx.Done():
 				return
 			case <-tick.C:
-				if is, _ := b.host.Attached(); !is || answered() {
+				if b.host.Attached() != terminal || answered() {
 					cancel()
 				}
 			}

@@ -41,8 +41,8 @@ type Host struct {
 	mu      sync.Mutex
 	recent  []byte // the end of the output
 	filter  terminal.Filter
-	clients []*client     // the last one attached or typed last
-	came    chan struct{} // closed when a person's terminal attaches, and then replaced
+	clients []*client // the last one attached or typed last
+	settled int       // how many terminals have attached so far
 	session []byte
 	begun   bool // the program runs
 	ended   bool
@@ -62,7 +62,7 @@ type Host struct {
 // NewHost makes a host. outer is the outer side of a terminal, and first is connected with
 // the process that started this one.
 func NewHost(outer, first *os.File, now func() time.Time) (*Host, error) {
-	h := &Host{outer: outer, now: now, came: make(chan struct{})}
+	h := &Host{outer: outer, now: now}
 	unix.IoctlSetWinsize(int(outer.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: defaultRows, Col: defaultCols})
 	c, err := net.FileConn(first)
 	first.Close()
@@ -206,12 +206,15 @@ func (h *Host) Begin() {
 // End says that the program has ended. What golem prints afterwards is its own.
 func (h *Host) End() { unix.Write(1, []byte(endMark)) }
 
-// Attached returns whether a person's terminal is attached and has its size, and a channel that is closed
-// when the next one attaches.
-func (h *Host) Attached() (is bool, next <-chan struct{}) {
+// Attached returns the number of the terminal that attached last, 0 if none is attached and has
+// its size.
+func (h *Host) Attached() (terminal int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.ContainsFunc(h.clients, func(c *client) bool { return c.settled }), h.came
+	if slices.ContainsFunc(h.clients, func(c *client) bool { return c.settled }) {
+		return h.settled
+	}
+	return 0
 }
 
 // Close ends the host with the exit code of this golem. It takes the standard streams of this
@@ -392,8 +395,7 @@ func (h *Host) receive(c *client, f frame) {
 		h.nudge(c)
 		h.mu.Lock()
 		c.settled = true // a question would be drawn again for each size
-		close(h.came)
-		h.came = make(chan struct{})
+		h.settled++
 		h.mu.Unlock()
 	}
 }

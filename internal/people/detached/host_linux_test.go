@@ -121,7 +121,7 @@ func TestOtherUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	os.Chmod(filepath.Join(top, socketName), 0o777)
-	h := &Host{listener: l, now: time.Now, came: make(chan struct{})}
+	h := &Host{listener: l, now: time.Now}
 	h.serving.Go(h.accept)
 	connect := func(user uintptr) (served bool) {
 		done := make(chan bool)

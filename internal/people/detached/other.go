@@ -37,8 +37,8 @@ func (*Host) Begin() {}
 // End does nothing.
 func (*Host) End() {}
 
-// Attached reports that no terminal is attached.
-func (*Host) Attached() (is bool, next <-chan struct{}) { return false, nil }
+// Attached returns 0: no terminal is attached.
+func (*Host) Attached() (terminal int) { return 0 }
 
 // Close does nothing.
 func (*Host) Close(code int) error { return nil }
