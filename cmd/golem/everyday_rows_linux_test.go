@@ -55,9 +55,12 @@ var everydayRows = []row{
 
 // rowsElsewhere are the commands of the table that other tests run.
 var rowsElsewhere = map[string]string{
-	"golem exec claude":        "TestAgents, with a model",
-	"golem exec -d claude":     "TestDetached, with a shell",
-	"sudo mkdir -p /etc/golem": "testdata/script/policy.txtar",
+	"golem exec claude":                                      "TestAgents, with a model",
+	"golem exec -d claude":                                   "TestDetached, with a shell",
+	"golem exec --name fix-login claude":                     "testdata/script/session-names.txtar, with a shell",
+	"golem exec --session fix-login claude":                  "testdata/script/session-names.txtar, with a shell",
+	"golem diff @fix-login":                                  "testdata/script/session-names.txtar",
+	"sudo mkdir -p /etc/golem":                               "testdata/script/policy.txtar",
 	`echo "network: off" \| sudo tee /etc/golem/policy.yaml`: "testdata/script/policy.txtar",
 }
 
