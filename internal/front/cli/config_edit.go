@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"cmp"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,11 +13,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/files/durable"
+	"github.com/golem-forge/golem/internal/files/patch"
 	"github.com/golem-forge/golem/internal/people/editor"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/model/models"
+	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/project"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 func newConfigEdit() *cobra.Command {
@@ -74,41 +81,165 @@ Exit code 0: saved or unchanged, no problems; 2: problems.`,
 func newConfigSet() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set KEY VALUE",
-		Short: "Set a value of your configuration",
+		Short: "Set a value of your configuration or of the project file",
 		Long: `Set a value of your own configuration, ~/.config/golem/config.yaml, which golem makes if
-it is missing. golem changes one line of the file, and only if the result is valid. The
-values of your configuration are defaults and limits for all programs.`,
-		Example: "  golem config set model anthropic:claude-sonnet-4-5\n  golem config set notify off",
+it is missing. The values of your configuration are defaults and limits for all programs.
+With --project it is the project file here, which has the hosts that commands reach.
+
+If KEY is a list, golem adds VALUE to it, or with --remove takes it away. A key in a group
+is GROUP.KEY. For network.allow, +npm means the preset npm. golem changes as few lines as it
+can, comments stay, and it writes only a valid file. If the change allows more than before,
+golem shows it and asks; --yes approves it.
+
+Exit code 0: set; 2: not a valid change; 3: not approved.`,
+		Example: `  golem config set model anthropic:claude-sonnet-4-5
+  golem config set theme.color never
+  golem config set --project network.allow api.example.com
+  golem config set --project network.allow +npm
+  golem config set --project --remove network.allow api.example.com`,
 	}
 	cmd.Args = takesArgs(2, 2, "config set takes a key and a value: golem config set model anthropic:claude-sonnet-4-5")
-	flags := &programFlags{dir: "."}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		o, err := flags.options()
-		if err != nil {
-			return err
-		}
-		file := o.Config
-		if file == "" {
-			return errNoPlace
-		}
-		file, old, err := readConfig(file)
-		if err != nil {
-			return err
-		}
-		if before, vendor, ok := strings.Cut(args[1], ":"); args[0] == "model" && (!ok || vendor == "" || !slices.Contains(models.Names(), before)) {
-			return usagef("model %s: a model is vendor:name, such as anthropic:claude-sonnet-4-5; vendors are %s", visible.Text(args[1]), strings.Join(models.Names(), ", "))
-		}
-		text, err := o.SetConfig(old, args[0], args[1])
-		if err != nil {
-			return err
-		}
-		if err := writeConfig(file, text); err != nil {
-			return err
-		}
-		fmt.Fprintf(cmd.OutOrStdout(), "set %s to %s in %s\n", args[0], visible.Text(args[1]), visible.Text(visible.HomeRelative(file, o.Home)))
-		return nil
-	}
+	c := configSet{flags: addProgramFlags(cmd)}
+	cmd.Flags().BoolVar(&c.project, "project", false, "the project file, and not your own configuration")
+	cmd.Flags().BoolVar(&c.edit.Remove, "remove", false, "remove the value from a list")
+	cmd.Flags().BoolVar(&c.yes, "yes", false, "approve a change that allows more, without a question")
+	cmd.RunE = c.run
 	return cmd
+}
+
+// A configSet is a call of golem config set.
+type configSet struct {
+	flags        *programFlags
+	edit         project.ConfigEdit
+	project, yes bool
+}
+
+func (c *configSet) run(cmd *cobra.Command, args []string) error {
+	o, err := c.flags.options()
+	if err != nil {
+		return err
+	}
+	c.edit.Key, c.edit.Value, c.edit.File, c.edit.Schema = args[0], args[1], o.Config, project.ConfigSchema()
+	root, name := "", ""
+	if c.project {
+		if root, name, err = project.Find(o.Dir); err != nil {
+			return err
+		}
+		if name == "" {
+			return usageError("no project file here; golem init makes one; without --project golem config set changes your own configuration")
+		}
+		c.edit.File, c.edit.Schema = filepath.Join(root, name), project.Schema()
+	} else if c.edit.File == "" {
+		return errNoPlace
+	}
+	if err := c.checkKey(); err != nil {
+		return err
+	}
+	file, old, err := readConfig(c.edit.File)
+	if err != nil {
+		return err
+	}
+	text, err := c.edit.Apply(old)
+	switch {
+	case err != nil:
+	case c.project:
+		err = o.CheckProjectFile(root, name, text)
+	default:
+		err = o.CheckConfig(text)
+	}
+	if err != nil {
+		return err
+	}
+	if yes, err := c.approve(cmd, o, file, old, text); err != nil || !yes {
+		return cmp.Or(err, error(exit(exitDenied)))
+	}
+	verb := "set %s to %s in %s\n"
+	if _, lists := project.EditableKeys(c.edit.Schema); c.edit.Remove {
+		verb = "removed from %s: %s in %s\n"
+	} else if lists[c.edit.Key] {
+		verb = "added to %s: %s in %s\n"
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), verb, c.edit.Key, visible.Text(c.edit.Value), visible.Text(visible.HomeRelative(file, o.Home)))
+	return nil
+}
+
+// checkKey checks a model, translates +PRESET, and says which file has a key that this one lacks.
+func (c *configSet) checkKey() error {
+	if preset, is := strings.CutPrefix(c.edit.Value, "+"); is && c.edit.Key == "network.allow" {
+		c.edit.Key, c.edit.Value = "network.presets", preset
+		if names := policy.PresetNames(); !slices.Contains(names, preset) {
+			near := ""
+			if list := sandbox.Nearest(preset, names); len(list) > 0 {
+				near = "did you mean +" + list[0] + "? "
+			}
+			return usagef("no preset +%s; %sthere are %s", visible.Text(preset), near, strings.Join(names, ", "))
+		}
+	}
+	if before, vendor, ok := strings.Cut(c.edit.Value, ":"); c.edit.Key == "model" && (!ok || vendor == "" || !slices.Contains(models.Names(), before)) {
+		return usagef("model %s: a model is vendor:name, such as anthropic:claude-sonnet-4-5; vendors are %s", visible.Text(c.edit.Value), strings.Join(models.Names(), ", "))
+	}
+	other, option := project.Schema(), "--project "
+	if c.project {
+		other, option = project.ConfigSchema(), ""
+	}
+	here, _ := project.EditableKeys(c.edit.Schema)
+	if there, _ := project.EditableKeys(other); !slices.Contains(here, c.edit.Key) && slices.Contains(there, c.edit.Key) {
+		return usagef("%s has no key %s; golem config set %s%s", map[bool]string{true: "the project file", false: "your own configuration"}[c.project], c.edit.Key, option, visible.CommandLine(c.edit.Key, c.edit.Value))
+	}
+	return nil
+}
+
+// harmlessKeys are keys with which no value allows more than another.
+var harmlessKeys = []string{"model", "summary_model", "fallback_models", "effort", "show_thinking", "temperature", "max_answer_tokens", "theme.color", "session", "notify", "hub", "state.max_bytes"}
+
+// widens reports whether the change may allow more. In doubt it does.
+func (c *configSet) widens() bool {
+	switch {
+	case slices.Contains(harmlessKeys, c.edit.Key):
+		return false
+	case c.edit.Remove: // from a list of what is allowed, or of something else
+		return !slices.Contains([]string{"network.allow", "network.presets", "network.fetch", "roots", "tools.allow", "models"}, c.edit.Key)
+	case c.edit.Key == "tools.deny" || c.edit.Key == "network" && c.edit.Value == "off" || c.edit.Key == "approval.unseen" && c.edit.Value == "false" || c.edit.Key == "approval.mode" && c.edit.Value == "auto_deny":
+		return false
+	}
+	return true
+}
+
+// approve shows a change, asks about it if it allows more, and writes the file.
+func (c *configSet) approve(cmd *cobra.Command, o program.Options, file string, old, text []byte) (bool, error) {
+	write := func() error {
+		if now, err := os.ReadFile(file); err == nil && string(now) != string(old) || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s changed meanwhile; nothing was written; run the command again", visible.Text(file))
+		}
+		return writeConfig(file, text)
+	}
+	if !c.widens() {
+		return true, write()
+	}
+	shown := visible.HomeRelative(file, o.Home)
+	diff := strings.Split(strings.TrimSuffix(patch.Unified(filepath.Base(file), filepath.Base(file), string(old), string(text)), "\n"), "\n")
+	request, err := tool.NewCommandRequest("config set", "change "+shown+" so that it allows more", nil, diff, nil, map[string]string{"file": file, "sha256": fmt.Sprintf("%x", sha256.Sum256(text))})
+	if err != nil {
+		return false, err
+	}
+	d := decision{cmd: cmd, terminal: findTerminal(false), out: cmd.ErrOrStderr(), yes: c.yes}
+	if d.program, err = c.flags.open(opening{otherwise: emptyProgram}); err != nil {
+		return false, err
+	}
+	if err := checkUnseen("config set", d.program, c.yes); err != nil {
+		return false, err
+	}
+	if d.terminal == nil || c.yes { // otherwise the question shows it
+		showRequest(d.out, request)
+	}
+	again := append([]string{"golem"}, strings.Fields(strings.TrimPrefix(cmd.CommandPath(), "golem "))...)
+	if c.project {
+		again = append(again, "--project")
+	}
+	if c.edit.Remove {
+		again = append(again, "--remove")
+	}
+	return d.confirmed(request, "changed", visible.CommandLine(append(again, "--yes", c.edit.Key, c.edit.Value)...), write)
 }
 
 // readConfig returns the file that a name leads to, and its content: nil if there is none. It

@@ -23,9 +23,21 @@ func (o Options) Preferences() project.Preferences {
 	return c.Preferences()
 }
 
-// SetConfig returns the text of the user's configuration with another value of a key.
-func (o Options) SetConfig(data []byte, key, value string) ([]byte, error) {
-	return project.SetConfig(o.Config, data, o.Home, policyTools(), key, value)
+// CheckConfig returns what is wrong with a text for the user's configuration.
+func (o Options) CheckConfig(data []byte) error {
+	_, err := project.ParseConfig(o.Config, data, o.Home, policyTools())
+	return err
+}
+
+// CheckProjectFile returns what is wrong with a text for the project file with a name below a directory. It
+// does not find workers that ask for more than the project gets.
+func (o Options) CheckProjectFile(root, name string, data []byte) error {
+	env, err := o.projectEnv(), error(nil)
+	if env.Ceiling, err = o.ceiling(); err != nil {
+		return err
+	}
+	_, err = project.Parse(root, name, data, env, nil)
+	return err
 }
 
 // UnseenOff returns the line of a policy of this machine that does not allow approving what
