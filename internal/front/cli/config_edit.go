@@ -93,8 +93,6 @@ golem shows it and asks; --yes approves it.
 
 Exit code 0: set; 2: not a valid change; 3: not approved.`,
 		Example: `  golem config set model anthropic:claude-sonnet-4-5
-  golem config set theme.color never
-  golem config set --project network.allow api.example.com
   golem config set --project network.allow +npm
   golem config set --project --remove network.allow api.example.com`,
 	}

@@ -50,8 +50,6 @@ keys of git add -p, and apply or discard them; ? lists the keys. An approval cov
 lines that were on the screen. With --plain, or at a terminal with less than 60 columns,
 -i asks about each hunk as golem apply -p does.`,
 		Example: `  golem diff
-  golem diff -i
-  golem diff --tool
   golem diff --tool=meld src
   golem diff --session last > changes.patch && git apply changes.patch`,
 	}
