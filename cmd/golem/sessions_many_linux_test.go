@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,6 +41,10 @@ func TestManySessions(t *testing.T) {
 	}
 	defer unix.Close(watch)
 	first := filepath.Base(found[0])
+	var made struct{ Name string }
+	if data, err := os.ReadFile(filepath.Join(found[0], "session.json")); err != nil || json.Unmarshal(data, &made) != nil || made.Name == "" {
+		t.Fatalf("%v: the session has no name", err)
+	}
 	for i := range count - 1 {
 		id := fmt.Sprintf("copy%02d", i)
 		to := filepath.Join(filepath.Dir(found[0]), id)
@@ -51,7 +54,7 @@ func TestManySessions(t *testing.T) {
 		for _, name := range []string{"session.json", "about.json"} {
 			data, err := os.ReadFile(filepath.Join(to, name))
 			if err == nil {
-				err = os.WriteFile(filepath.Join(to, name), bytes.ReplaceAll(data, []byte(first), []byte(id)), 0o600)
+				err = os.WriteFile(filepath.Join(to, name), []byte(strings.NewReplacer(first, id, made.Name, id).Replace(string(data))), 0o600)
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -26,7 +26,7 @@ var wings = []wing{
 	{"internal/files", 14365, "files that change: overlays of commands and sessions, apply, undo, merging, sending to other machines"},
 	{"internal/jail", 21185, "commands that run: confinement, network, keys, settings of agents"},
 	{"internal/decide", 14394, "who may do what: policy, tools and their gate, approval, trust, untrusted content"},
-	{"internal/work", 43563, "programs and workers: configuration, sessions, runs, models, tools"},
+	{"internal/work", 43601, "programs and workers: configuration, sessions, runs, models, tools"},
 	{"internal/clearance", 14610, "the way out: staging, scanning, review, git"},
 	{"internal/records", 8653, "what golem keeps: state, journal, secrets, sizes"},
 	{"internal/people", 9022, "what a person sees and answers: text, terminal, editor, inbox"},

@@ -2,8 +2,6 @@ package session
 
 import (
 	"cmp"
-	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -220,7 +217,8 @@ func (s Sessions) begin(o Options, overlays bool) (found *Session, begun bool, e
 		}
 		return found, false, err
 	}
-	free, err := lockNames(s.State)
+	names := names{s.State}
+	free, err := names.lock()
 	if err != nil {
 		return nil, false, err
 	}
@@ -231,7 +229,7 @@ func (s Sessions) begin(o Options, overlays bool) (found *Session, begun bool, e
 	if o.Exec != nil {
 		found.Command, from = o.Exec.Command, o.Exec.Command
 	}
-	if err := found.chooseNames(s.dir(), o.Name, from); err != nil {
+	if err := names.choose(found, o.Name, from); err != nil {
 		return nil, false, err
 	}
 	if err := os.MkdirAll(found.dir, 0o700); err != nil {
@@ -245,50 +243,6 @@ func (s Sessions) begin(o Options, overlays bool) (found *Session, begun bool, e
 	}
 	s.uncheck(found, "")
 	return found, true, found.markUsed(now)
-}
-
-// lockNames excludes other processes that begin a session with a state directory, until free is
-// called. So no two sessions get one name.
-func lockNames(stateDir string) (free func() error, err error) {
-	if err := os.MkdirAll(stateDir, 0o700); err != nil {
-		return nil, stateError("the session", err)
-	}
-	dir, err := state.Open(stateDir)
-	if err != nil {
-		return nil, err
-	}
-	release, err := dir.Lock(context.Background(), "names of sessions", strconv.Itoa(os.Getpid()))
-	if err != nil {
-		return nil, errors.Join(err, dir.Close())
-	}
-	return func() error { return errors.Join(release(), dir.Close()) }, nil
-}
-
-// chooseNames gives a new session an id and a name that no other one in a directory has. The
-// name is the one that the user gave, or golem makes it from a program or a worker.
-func (s *Session) chooseNames(dir, name, from string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return stateError("the session", err)
-	}
-	taken := make(map[string]bool)
-	for _, e := range entries {
-		taken[e.Name()] = true
-		if other, err := readSession(filepath.Join(dir, e.Name())); err == nil && other.Name != "" {
-			taken[other.Name] = true
-		}
-	}
-	if name != "" && taken[name] {
-		return naming.Taken(name)
-	}
-	for s.ID == "" || taken[s.ID] || s.ID == name {
-		s.ID = strings.ToLower(rand.Text()[:6])
-	}
-	if s.Name = name; name == "" {
-		s.Name = naming.Make(from, func(word string) bool { return taken[word] || word == s.ID })
-	}
-	s.dir = filepath.Join(dir, s.ID)
-	return nil
 }
 
 // markUsed records when somebody last worked in the session.
