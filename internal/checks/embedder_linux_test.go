@@ -9,7 +9,8 @@ import (
 )
 
 // TestEmbedder builds a program in another module, which imports the three public packages, and
-// runs it. It tries to get out of a directory by every file tool and by a command.
+// runs it. It tries to get out of a directory by every file tool and by a command. The table of
+// attacks passes through the gate there, too.
 func TestEmbedder(t *testing.T) {
 	t.Parallel()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
@@ -26,6 +27,8 @@ func TestEmbedder(t *testing.T) {
 		"go.mod":  "module example.com/embedder\n" + requires + "\nrequire github.com/golem-forge/golem v0.0.0\n\nreplace github.com/golem-forge/golem => " + here + "\n",
 		"go.sum":  read(t, "go.sum"),
 		"main.go": read(t, "internal/checks/testdata/embedder/main.go"),
+
+		"gate_test.go": strings.Replace(read(t, "gate/attack_test.go"), "package gate_test", "package main", 1),
 	}
 	for _, example := range []string{"hunk", "service", "web"} {
 		files[example+"/main.go"] = read(t, "examples/embed/"+example+"/main.go")
@@ -39,6 +42,9 @@ func TestEmbedder(t *testing.T) {
 		}
 	}
 	run(t, dir, []string{"GOFLAGS=-mod=mod -trimpath"}, "go", "build", "-o", "bin/", "./...")
+	if out := run(t, dir, []string{"GOFLAGS=-mod=mod -trimpath"}, "go", "test", "-count=1", "-vet=off", "."); !strings.Contains(out, "ok ") {
+		t.Errorf("the table of attacks on the gate: %s", out)
+	}
 	checkHunk(t, filepath.Join(dir, "bin", "hunk"))
 	cmd := exec.Command(filepath.Join(dir, "bin", "embedder"), filepath.Join(dir, "top"))
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "TEST_SECRET=1"}

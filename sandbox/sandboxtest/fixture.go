@@ -39,6 +39,22 @@ type Fixture struct {
 	// files of the host. [Plant] writes a tree there. Then Attacks has real files around
 	// that directory to attack.
 	OnHost bool
+
+	// Do, if set, makes the operations of [Attacks] in place of the sandbox. So a program that
+	// stands between a worker and a sandbox, such as a gate with file tools, can be attacked.
+	// It returns everything that the worker would see. It may refuse more than the sandbox.
+	Do func(t testing.TB, s *sandbox.Sandbox, o Operation) (text string, err error)
+}
+
+// An Operation is what [Fixture.Do] makes.
+type Operation struct {
+	// Name is read, stat, exists, list, walk, search, write, mkdir, copy, move or delete. All
+	// of them fail if there is nothing at Path, except write and mkdir.
+	Name string
+	Path string
+	To   string // of copy and move
+	All  bool   // delete a directory with everything in it
+	Text string // of write
 }
 
 // tree is the initial content of a backend.
