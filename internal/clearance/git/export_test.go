@@ -17,3 +17,6 @@ func Said(text string) error {
 }
 
 var Owned = isOwned
+
+// Trailed returns a message with a trailer.
+func Trailed(message, trailer string) string { return withTrailer(message, trailer) }

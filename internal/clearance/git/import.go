@@ -21,6 +21,8 @@ import (
 type GitFiles struct {
 	Names []string
 	Read  func(name string, most int64) ([]byte, error)
+	// Staged, if not "", is a commit that Stage made, in place of the files.
+	Staged Hash
 }
 
 // Limits on what Import reads.
@@ -36,16 +38,20 @@ const (
 )
 
 // An Import holds commits of an untrusted git directory that the repository of the user
-// does not have. Git has checked each of their objects. The configuration, hooks, grafts,
+// does not have, or that a remote does not have. Git has checked each of their objects. The configuration, hooks, grafts,
 // notes, replace references and alternates of the untrusted directory play no part: Import
 // copies only objects and reads only branches.
 type Import struct {
 	target *Target
 	dir    string // a private repository with the checked objects
-	wanted string // the new commits, and those of the user's repository with ^, for git rev-list
+	wanted string // the commits of the untrusted directory, and those of the user's repository with ^, for git rev-list
+	made   []Hash // the commits of the untrusted directory that the user's repository does not have
+
+	trailer string
+	beyond  []Hash
 
 	Branches []ImportedBranch
-	Commits  []Hash // the new commits, parents first
+	Commits  []Hash // the commits, parents first
 	Skipped  []string
 }
 
@@ -57,27 +63,44 @@ type ImportedBranch struct {
 
 // Import reads the commits of an untrusted git directory that t does not have. Close the
 // result. It has no commits if there are none.
-func (t *Target) Import(ctx context.Context, files GitFiles) (*Import, error) {
-	im := &Import{target: t}
-	if err := im.read(ctx, files); err != nil {
+//
+// Every commit of the untrusted directory gets the trailer at the end of its message, unless it
+// is "". A commit that gets one has another hash. If beyond is not nil, it has commits of a
+// remote, and the import holds the commits that the remote lacks, also those that t has.
+func (t *Target) Import(ctx context.Context, files GitFiles, trailer string, beyond []Hash) (*Import, error) {
+	im := &Import{target: t, trailer: trailer, beyond: beyond}
+	read := im.read
+	if files.Staged != "" {
+		read = im.readStaged
+	}
+	if err := read(ctx, files); err != nil {
 		im.Close()
 		return nil, err
 	}
 	return im, nil
 }
 
-// read copies and checks the commits.
-func (im *Import) read(ctx context.Context, files GitFiles) (err error) {
-	t := im.target
-	tips := im.readBranches(files)
-	if len(tips) == 0 {
-		return nil
+// readStaged takes a commit of the store in place of an untrusted directory.
+func (im *Import) readStaged(ctx context.Context, files GitFiles) error {
+	im.Branches = []ImportedBranch{{"changes", files.Staged}}
+	if err := im.makeRepositories(ctx, []string{im.target.Objects(), filepath.Join(im.target.store.repository(), "objects")}, "checked.git"); err != nil {
+		return err
 	}
+	return im.list(ctx)
+}
+
+// makeRepositories makes private repositories that also see the objects in other directories.
+func (im *Import) makeRepositories(ctx context.Context, objects []string, names ...string) (err error) {
+	t := im.target
 	if im.dir, err = os.MkdirTemp(t.store.dir, "import-"); err != nil {
 		return storeError(err)
 	}
-	raw := filepath.Join(im.dir, "raw.git")
-	for _, dir := range []string{raw, im.checked()} {
+	others := ""
+	for _, dir := range objects {
+		others += quote(dir) + "\n"
+	}
+	for _, name := range names {
+		dir := filepath.Join(im.dir, name)
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			return storeError(err)
 		}
@@ -87,23 +110,41 @@ func (im *Import) read(ctx context.Context, files GitFiles) (err error) {
 		if err := os.MkdirAll(filepath.Join(dir, "objects/info"), 0o700); err != nil {
 			return storeError(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, "objects/info/alternates"), []byte(quote(t.Objects())+"\n"), 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(dir, "objects/info/alternates"), []byte(others), 0o600); err != nil {
 			return storeError(err)
 		}
 	}
+	return nil
+}
+
+// read copies and checks the commits.
+func (im *Import) read(ctx context.Context, files GitFiles) (err error) {
+	tips := im.readBranches(files)
+	if len(tips) == 0 {
+		return nil
+	}
+	if err := im.makeRepositories(ctx, []string{im.target.Objects()}, "raw.git", "checked.git"); err != nil {
+		return err
+	}
+	raw := filepath.Join(im.dir, "raw.git")
 	if err := im.copyObjects(ctx, raw, files); err != nil {
 		return err
 	}
 	if err := im.findCommits(ctx, raw, tips); err != nil {
 		return err
 	}
-	if len(im.Commits) == 0 {
-		return nil
+	if len(im.made) > 0 {
+		if err := im.checkSizes(ctx, raw); err != nil {
+			return err
+		}
+		if err := im.check(ctx, raw); err != nil {
+			return err
+		}
+		if err := im.addTrailers(ctx); err != nil {
+			return err
+		}
 	}
-	if err := im.checkSizes(ctx, raw); err != nil {
-		return err
-	}
-	return im.check(ctx, raw)
+	return im.list(ctx)
 }
 
 // checkSizes refuses objects that are very large when git uncompresses them. A few
@@ -248,43 +289,89 @@ func isPack(name string) bool {
 // findCommits lists the commits that the branches have and the user's repository does
 // not.
 func (im *Import) findCommits(ctx context.Context, raw string, tips []ImportedBranch) error {
-	s := im.target.store
-	own, err := s.run(s.command(ctx, place{dir: im.target.view}, "for-each-ref", "--format=%(objectname)"))
+	known, err := im.target.refs(ctx)
 	if err != nil {
 		return err
 	}
-	known := make(map[string]bool)
+	isKnown := make(map[Hash]bool)
 	var input strings.Builder
-	for line := range strings.Lines(string(own)) {
-		known[strings.TrimSpace(line)] = true
+	for _, hash := range known {
+		isKnown[hash] = true
+		input.WriteString("^" + string(hash) + "\n")
 	}
 	for _, tip := range tips {
-		if !known[string(tip.Commit)] {
-			im.Branches = append(im.Branches, tip)
+		if !isKnown[tip.Commit] {
 			input.WriteString(string(tip.Commit) + "\n")
 		}
+		if im.beyond != nil || !isKnown[tip.Commit] {
+			im.Branches = append(im.Branches, tip)
+		}
 	}
+	im.wanted = input.String()
+	im.made, err = im.revisions(ctx, raw, im.wanted)
+	return err
+}
+
+// list sets the commits of the import: those that the branches have and that the user's
+// repository, or the remote, does not have. It removes branches without such a commit.
+func (im *Import) list(ctx context.Context) error {
 	if len(im.Branches) == 0 {
 		return nil
 	}
-	for hash := range known {
-		input.WriteString("^" + hash + "\n")
+	known := im.beyond
+	if known == nil {
+		var err error
+		if known, err = im.target.refs(ctx); err != nil {
+			return err
+		}
 	}
-	im.wanted = input.String()
-	cmd := s.command(ctx, place{dir: raw}, "rev-list", "--topo-order", "--reverse", "--max-count="+fmt.Sprint(maxImportCommits+1), "--stdin")
-	cmd.Stdin = strings.NewReader(im.wanted)
+	r, err := im.target.store.Reader(ctx, im.Objects())
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	var input strings.Builder
+	for _, hash := range known {
+		if hash.Valid() && r.has(hash) { // a remote has commits that were never fetched
+			input.WriteString("^" + string(hash) + "\n")
+		}
+	}
+	for _, b := range im.Branches {
+		input.WriteString(string(b.Commit) + "\n")
+	}
+	im.Commits, err = im.revisions(ctx, im.checked(), input.String())
+	im.Branches = slices.DeleteFunc(im.Branches, func(b ImportedBranch) bool { return !slices.Contains(im.Commits, b.Commit) })
+	return err
+}
+
+// refs returns the commits that the references of the user's repository name.
+func (t *Target) refs(ctx context.Context) (list []Hash, err error) {
+	out, err := t.store.run(t.store.command(ctx, place{dir: t.view}, "for-each-ref", "--format=%(objectname)"))
+	for line := range strings.Lines(string(out)) {
+		list = append(list, Hash(strings.TrimSpace(line)))
+	}
+	return list, err
+}
+
+// revisions lists commits, parents first.
+func (im *Import) revisions(ctx context.Context, dir, wanted string) (list []Hash, err error) {
+	s := im.target.store
+	cmd := s.command(ctx, place{dir: dir}, "rev-list", "--topo-order", "--reverse", "--max-count="+fmt.Sprint(maxImportCommits+1), "--stdin")
+	cmd.Stdin = strings.NewReader(wanted)
 	out, err := s.run(cmd)
 	if err != nil {
-		return brokenError(err)
+		return nil, brokenError(err)
 	}
 	for line := range strings.Lines(string(out)) {
-		im.Commits = append(im.Commits, Hash(strings.TrimSpace(line)))
+		list = append(list, Hash(strings.TrimSpace(line)))
 	}
-	if len(im.Commits) > maxImportCommits {
-		return refusal("commits", "", sandbox.ErrLimit, fmt.Sprintf("the session has more than %d new commits", maxImportCommits))
+	if len(list) > maxImportCommits {
+		if im.beyond != nil {
+			return nil, refusal("commits", "", sandbox.ErrLimit, fmt.Sprintf("the remote lacks more than %d of the commits, or your repository does not have its newest commits; run git fetch", maxImportCommits))
+		}
+		return nil, refusal("commits", "", sandbox.ErrLimit, fmt.Sprintf("the session has more than %d new commits", maxImportCommits))
 	}
-	im.Branches = slices.DeleteFunc(im.Branches, func(b ImportedBranch) bool { return !slices.Contains(im.Commits, b.Commit) })
-	return nil
+	return list, nil
 }
 
 // check copies the new objects to the repository of checked objects. Git computes each
@@ -295,7 +382,7 @@ func (im *Import) check(ctx context.Context, raw string) error {
 		return brokenError(err)
 	}
 	s := im.target.store
-	for _, commit := range im.Commits {
+	for _, commit := range im.made {
 		base, err := im.base(ctx, commit)
 		if err != nil {
 			return brokenError(err)
@@ -325,6 +412,14 @@ func (im *Import) base(ctx context.Context, commit Hash) (Hash, error) {
 		return "", err
 	}
 	return c.Parents[0], nil
+}
+
+// Push sets a branch of a remote to the commit of the only branch, as Remote.Push does.
+func (im *Import) Push(ctx context.Context, r *Remote, branch string, base Hash) error {
+	if len(im.Branches) != 1 {
+		return refusal("push", branch, sandbox.ErrInvalid, "the commits are on several branches")
+	}
+	return r.push(ctx, im.checked(), branch, base, im.Branches[0].Commit)
 }
 
 // Store returns the private store, to read the commits.

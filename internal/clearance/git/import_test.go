@@ -97,7 +97,7 @@ func TestImport(t *testing.T) {
 				runGit(t, agent, "pack-refs", "--all")
 			}
 		})
-		im, err := target.Import(t.Context(), files)
+		im, err := target.Import(t.Context(), files, "", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestImportBranch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	im, err := target.Import(t.Context(), copyForAgent(t, dir, func(agent string) { runGit(t, agent, "commit", "-q", "--allow-empty", "-m", "x") }))
+	im, err := target.Import(t.Context(), copyForAgent(t, dir, func(agent string) { runGit(t, agent, "commit", "-q", "--allow-empty", "-m", "x") }), "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -232,7 +232,7 @@ func TestImportRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			before := runGit(t, dir, "count-objects", "-v")
-			im, err := target.Import(t.Context(), copyForAgent(t, dir, test.work))
+			im, err := target.Import(t.Context(), copyForAgent(t, dir, test.work), "", nil)
 			if im != nil {
 				defer im.Close()
 			}
@@ -274,7 +274,7 @@ func TestImportShallow(t *testing.T) {
 		runGit(t, agent, "update-index", "--add", "--cacheinfo", "160000,"+runGit(t, agent, "rev-parse", "HEAD")+",a")
 		runGit(t, agent, "add", ".gitattributes", ".gitmodules")
 		runGit(t, agent, "commit", "-q", "-m", "x")
-	}))
+	}), "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -256,6 +256,11 @@ func (r *Remote) Last(ctx context.Context, branch string) (Hash, error) {
 // base. An empty base means that the branch must not exist. It is a conflict if the
 // branch is elsewhere. After any other error the push may still have happened.
 func (r *Remote) Push(ctx context.Context, branch string, base, commit Hash) error {
+	return r.push(ctx, r.store.repository(), branch, base, commit)
+}
+
+// push pushes a commit of a repository as Push does.
+func (r *Remote) push(ctx context.Context, dir, branch string, base, commit Hash) error {
 	ref, _, err := r.refs("push", branch)
 	if err != nil {
 		return err
@@ -265,7 +270,7 @@ func (r *Remote) Push(ctx context.Context, branch string, base, commit Hash) err
 	}
 	// The lease compares and sets in one step. It overwrites no commits, because the
 	// commit was made on its base.
-	_, err = r.run(ctx, maxTransfer, r.store.repository(), "push", "--quiet", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags", "--recurse-submodules=no",
+	_, err = r.run(ctx, maxTransfer, dir, "push", "--quiet", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags", "--recurse-submodules=no",
 		fmt.Sprintf("--force-with-lease=%s:%s", ref, base), "--end-of-options", r.url, string(commit)+":"+ref)
 	if err == nil {
 		return nil

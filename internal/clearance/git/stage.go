@@ -57,6 +57,7 @@ type Person struct{ Name, Email string }
 type Commit struct {
 	Base      Hash // "" for a branch that does not exist yet
 	Message   string
+	Trailer   string // a line for the end of the message, "" for none
 	Author    Person
 	Committer Person
 	Time      time.Time
@@ -173,7 +174,8 @@ func (c *Commit) write(to io.Writer, files []File) streamError {
 	stamp := fmt.Sprintf("%d +0000", c.Time.Unix())
 	fmt.Fprintf(w, "commit %s\nmark :1\n", branch)
 	fmt.Fprintf(w, "author %s <%s> %s\ncommitter %s <%s> %s\n", c.Author.Name, c.Author.Email, stamp, c.Committer.Name, c.Committer.Email, stamp)
-	fmt.Fprintf(w, "data %d\n%s\n", len(c.Message), c.Message)
+	message := withTrailer(c.Message, c.Trailer)
+	fmt.Fprintf(w, "data %d\n%s\n", len(message), message)
 	if c.Base != "" {
 		fmt.Fprintf(w, "from %s\n", c.Base)
 	}

@@ -37,18 +37,11 @@ type CommitObject struct {
 
 // Commit returns a commit that was staged.
 func (r *Reader) Commit(hash Hash) (*CommitObject, error) {
-	if !hash.Valid() {
-		return nil, refusal("read", "", sandbox.ErrInvalid, "there is no commit of that name")
-	}
-	kind, size, err := r.request(string(hash))
+	raw, err := r.rawCommit(hash)
 	if err != nil {
 		return nil, err
 	}
-	data := make([]byte, size+1)
-	if _, err := io.ReadFull(r.out, data); err != nil {
-		return nil, r.broken(err)
-	}
-	head, message, _ := strings.Cut(string(data[:size]), "\n\n")
+	head, message, _ := strings.Cut(raw, "\n\n")
 	c := &CommitObject{Message: message}
 	for line := range strings.SplitSeq(head, "\n") {
 		switch key, value, _ := strings.Cut(line, " "); key {
@@ -62,10 +55,29 @@ func (r *Reader) Commit(hash Hash) (*CommitObject, error) {
 			c.Committer, c.Time = person(value)
 		}
 	}
-	if kind != "commit" || !c.Tree.Valid() {
-		return nil, refusal("read", "", sandbox.ErrInvalid, string(hash)+" is no commit but a "+kind)
+	if !c.Tree.Valid() {
+		return nil, refusal("read", "", sandbox.ErrInvalid, string(hash)+" is no commit")
 	}
 	return c, nil
+}
+
+// rawCommit returns the text of a commit object.
+func (r *Reader) rawCommit(hash Hash) (string, error) {
+	if !hash.Valid() {
+		return "", refusal("read", "", sandbox.ErrInvalid, "there is no commit of that name")
+	}
+	kind, size, err := r.request(string(hash))
+	if err != nil {
+		return "", err
+	}
+	data := make([]byte, size+1)
+	if _, err := io.ReadFull(r.out, data); err != nil {
+		return "", r.broken(err)
+	}
+	if kind != "commit" {
+		return "", refusal("read", "", sandbox.ErrInvalid, string(hash)+" is no commit but a "+kind)
+	}
+	return string(data[:size]), nil
 }
 
 // person reads "Name <address> seconds zone".

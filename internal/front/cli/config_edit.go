@@ -188,7 +188,7 @@ func (c *configSet) checkKey() error {
 }
 
 // harmlessKeys are keys with which no value allows more than another.
-var harmlessKeys = []string{"model", "summary_model", "fallback_models", "effort", "show_thinking", "temperature", "max_answer_tokens", "theme.color", "session", "notify", "hub", "state.max_bytes"}
+var harmlessKeys = []string{"model", "summary_model", "fallback_models", "effort", "show_thinking", "temperature", "max_answer_tokens", "commit.trailer", "theme.color", "session", "notify", "hub", "state.max_bytes"}
 
 // widens reports whether the change may allow more. In doubt it does.
 func (c *configSet) widens() bool {

@@ -57,6 +57,7 @@ func ConfigSchema() strictyaml.Key {
 		{Name: "fallback_models", Type: strictyaml.Texts, Example: "[ollama:qwen3]", Doc: "The models that golem asks if that model does not answer, for programs that name none."},
 		{Name: "effort", Type: strictyaml.Word, Words: policy.Efforts(), Example: "high", Doc: "How much models think before they answer, for programs that do not say it."},
 		{Name: "show_thinking", Type: strictyaml.Bool, Default: "false", Example: "true", Doc: "Whether you see the thoughts of models, for programs that do not say it."},
+		commitKey(),
 	}, schema.Keys...)
 	schema.Keys = append(schema.Keys,
 		credentialsKey(true),
@@ -148,6 +149,9 @@ func parseLayer(l Layer, data []byte, tools []string) (Layer, error) {
 	}
 	if n, ok := l.at("budget"); ok {
 		budgetKey("").CheckAll(n, &problems)
+	}
+	if n, ok := l.at("commit"); ok {
+		commitKey().CheckAll(n, &problems)
 	}
 	for _, item := range l.items("models") {
 		if _, err := path.Match(item.Text, ""); err != nil || item.Text == "" {
@@ -330,7 +334,7 @@ func (c Ceiling) setDefaults(tree strictyaml.Node) strictyaml.Node {
 		if len(l.schema.Keys) == len(PolicySchema().Keys) {
 			continue // a policy has no defaults
 		}
-		for _, keys := range [][]string{{"model"}, {"fallback_models"}, {"effort"}, {"show_thinking"}, {"approval", "mode"}} {
+		for _, keys := range [][]string{{"model"}, {"fallback_models"}, {"effort"}, {"show_thinking"}, {"commit", "trailer"}, {"approval", "mode"}} {
 			value, ok := l.at(keys...)
 			if _, written := tree.At(keys...); ok && !written {
 				tree = tree.Set(keys, value)

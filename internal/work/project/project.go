@@ -52,6 +52,7 @@ type Project struct {
 	MaxDepth     int
 	WorkerPaths  []string // relative to Root, with slashes
 	Limits       policy.Limits
+	Trailer      string   // ends the messages of commits that golem takes from a session, "" for none
 	Etc          []string // names in /etc that commands see in addition to the usual ones
 
 	Targets         []Target // ordered by name

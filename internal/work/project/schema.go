@@ -45,6 +45,7 @@ func Schema() strictyaml.Key {
 			Doc: "Directories of the program where golem looks for workers by name."},
 		budgetKey("What one run may use, with all of its workers, or the agents of one session of `golem exec`. Missing keys mean no limit, except `turns` and `workers` of a run."),
 		clearanceKey(),
+		commitKey(),
 		limitsKey(),
 		{Name: "jail", Type: strictyaml.Group, Example: "{etc: [php]}", Doc: "What commands see besides the directories of the sandbox.", Keys: []strictyaml.Key{
 			{Name: "etc", Type: strictyaml.Texts, Example: "[php, maven/settings.xml]", Valid: checkEtc,
@@ -141,6 +142,13 @@ func budgetKey(doc string) strictyaml.Key {
 			{Name: "cost", Type: strictyaml.Money, Example: "2.50", Valid: numberTo(1_000_000, false), Doc: "Price in US dollars."},
 			{Name: "time", Type: strictyaml.Span, Example: "30m", Valid: timeAbove0(noLimit), Doc: "Elapsed time."},
 		}}
+}
+
+func commitKey() strictyaml.Key {
+	return strictyaml.Key{Name: "commit", Type: strictyaml.Group, Example: `{trailer: "Co-authored-by: Claude <noreply@anthropic.com>"}`, Doc: "Commits of agents, as golem takes them.", Keys: []strictyaml.Key{
+		{Name: "trailer", Type: strictyaml.Text, Example: `"Assisted-by: an agent in golem"`, Valid: checkTrailer,
+			Doc: "A line that golem adds to the message of each commit that it takes from a session: with `golem apply --commits` and `golem pr`."},
+	}}
 }
 
 func clearanceKey() strictyaml.Key {

@@ -231,6 +231,7 @@ var counts = map[string][2]string{
 	"limits.output":        {``, `limits: {output: 1}`},
 	"limits.file_size":     {``, `limits: {file_size: 1}`},
 	"limits.disk":          {``, `limits: {disk: 1}`},
+	"commit.trailer":       {``, `commit: {trailer: "A: b"}`},
 	"jail.etc":             {``, `jail: {etc: [php]}`},
 
 	"clearance.targets.type":     {`clearance: {targets: {a: {type: local, path: a}}}`, `clearance: {targets: {a: {type: bare, path: a}}}`},
@@ -280,7 +281,7 @@ func TestEveryKeyCounts(t *testing.T) {
 			text += string(a)
 		}
 		return text + fmt.Sprint(p.Fallbacks) + fmt.Sprintf("\n%v %v %v %v %v %v %v %v %+v %v %+v %+v", p.Protect, p.Network, p.Level, p.Model+p.SummaryModel, p.ModelServer.URL+p.ModelServer.Key+p.ModelServer.API, p.Approval, p.MaxDepth,
-			p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits, p.Engines) + fmt.Sprint(p.Etc, p.AllowPrivate, p.AskHosts, p.Credentials, p.Presets, p.Fetch) + string(p.Engines.Clamd) + fmt.Sprint(len(p.Engines.Yara))
+			p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits, p.Engines) + fmt.Sprint(p.Etc, p.Trailer, p.AllowPrivate, p.AskHosts, p.Credentials, p.Presets, p.Fetch) + string(p.Engines.Clamd) + fmt.Sprint(len(p.Engines.Yara))
 	}
 	left := len(counts)
 	eachKey(project.Schema(), nil, func(path []strictyaml.Key) {

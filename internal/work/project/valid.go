@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/golem-forge/golem/internal/clearance/git"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/work/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
@@ -97,6 +98,13 @@ func checkServer(n strictyaml.Node) (what, hint string) {
 func checkServerKey(n strictyaml.Node) (what, hint string) {
 	if n.Text == "" || strings.Trim(n.Text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") != "" {
 		return "no name of a variable", "name the variable, such as TEAM_KEY; the key itself is not written down"
+	}
+	return "", ""
+}
+
+func checkTrailer(n strictyaml.Node) (what, hint string) {
+	if why := git.BadTrailer(n.Text); why != "" {
+		return why, "write a word, a colon and a text: \"Co-authored-by: Claude <noreply@anthropic.com>\""
 	}
 	return "", ""
 }

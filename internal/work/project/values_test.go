@@ -107,6 +107,7 @@ clearance:
 		clearance.limits.max_percent =  (default)
 		clearance.limits.scan_bytes =  (default)
 		clearance.limits.scan_time =  (default)
+		commit.trailer =  (default)
 		limits.cpu =  (default)
 		limits.memory =  (default)
 		limits.pids =  (default)

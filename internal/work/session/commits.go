@@ -87,7 +87,7 @@ func (c *Commits) Imports(ctx context.Context) (list []settle.RepositoryImport, 
 			skip(err.Error())
 			continue
 		}
-		im, err := target.Import(ctx, r.files)
+		im, err := target.Import(ctx, r.files, c.store.Project.Trailer, nil)
 		if err != nil {
 			for _, other := range list {
 				other.Close()
