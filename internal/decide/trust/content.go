@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 
+	"github.com/golem-forge/golem/internal/jail/profile"
 	"github.com/golem-forge/golem/internal/work/worker"
 )
 
@@ -20,12 +21,15 @@ type Content struct {
 const MaxContent = 16 << 20
 
 // NewContent returns the content of a program: its project file, unless file is "", its
-// workers, and the files of its foreign tools.
-func NewContent(file string, data []byte, workers []*worker.Worker, tools ToolFiles) Content {
+// workers, the files of its foreign tools, and its profiles.
+func NewContent(file string, data []byte, workers []*worker.Worker, tools ToolFiles, profiles profile.Repository) Content {
 	c := Content{Files: map[string]string{}}
 	full := tools.holdsTexts()
 	for name, data := range tools {
 		c.Files["./"+name] = recordedText(data, full) // no other file has a name with this prefix
+	}
+	for name, data := range profiles {
+		c.Files[name] = string(data)
 	}
 	if file != "" {
 		c.Files[file] = string(data)

@@ -2,6 +2,8 @@ package trust
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -11,10 +13,12 @@ import (
 	"github.com/golem-forge/golem/internal/decide/command"
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/jail/profile"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/project"
 	"github.com/golem-forge/golem/internal/work/strictyaml"
 	"github.com/golem-forge/golem/internal/work/worker"
+	"github.com/golem-forge/golem/sandbox"
 	"golang.org/x/net/publicsuffix"
 )
 
@@ -25,6 +29,9 @@ type Request struct {
 	Workers []*worker.Worker
 	Entry   *worker.Worker // nil if there is none
 	Tools   ToolFiles
+
+	Profiles profile.Repository
+	User     profile.User // for whom the profiles are
 }
 
 // A Permission is something that trusted content permits beyond the default policy, which is
@@ -129,9 +136,58 @@ func (r Request) Permissions() []Permission {
 		r.addWorker(add, w)
 	}
 	list = append(list, r.ForeignPrograms()...)
+	r.addProfiles(add)
 	slices.SortStableFunc(list, func(a, b Permission) int { return comparePlaces(a.From, b.From) })
 	return append(r.sentSecrets(), list...)
 }
+
+// addProfiles adds what commands get that the user starts with a profile of the repository.
+func (r Request) addProfiles(add permit) {
+	for _, name := range r.Profiles.Names() {
+		file := profile.RepositoryFile(name)
+		who := "commands that you start with --profile " + visible.CommandLine(name)
+		p, err := r.Profiles.Profile(r.User, name)
+		if err != nil {
+			var problems strictyaml.Problems
+			if errors.As(err, &problems) && len(problems) > 1 {
+				err = fmt.Errorf("%w (and %s)", problems[0], visible.Count(len(problems)-1, "more problem"))
+			}
+			add(Usual, file, "golem does not use this profile: "+visible.Line(err.Error(), maxProfileError))
+			continue
+		}
+		add(Usual, file, who+" are: "+visible.Quote(p.About))
+		if p.Net {
+			add(Risky, file, who+" need the network; golem still leaves it off unless you or the profile name hosts")
+		}
+		for _, host := range slices.Concat(p.Hosts, p.Reads) {
+			rule, err := policy.ParseHost(host)
+			if err != nil {
+				continue // the profile is checked
+			}
+			add(Risky, file, who+" reach the host "+describeHost(rule))
+		}
+		for _, set := range slices.Concat(p.Set, p.Quiet) {
+			add(Usual, file, who+" get the variable "+visible.Quote(set))
+		}
+	}
+}
+
+// ProfileProblems returns why golem does not use profiles of the repository.
+func (r Request) ProfileProblems() (problems strictyaml.Problems) {
+	for _, name := range r.Profiles.Names() {
+		_, err := r.Profiles.Profile(r.User, name)
+		var found strictyaml.Problems
+		if errors.As(err, &found) {
+			problems = append(problems, found...)
+		} else if wrong, ok := errors.AsType[*sandbox.Error](err); ok {
+			problems = append(problems, strictyaml.Problem{Place: strictyaml.Place{Source: wrong.Path}, What: "golem does not use this profile", Hint: wrong.Hint})
+		}
+	}
+	return problems
+}
+
+// maxProfileError is how many characters of an error about a profile are shown.
+const maxProfileError = 500
 
 // usesFiles reports whether a worker, or a program that it runs, can see files.
 func (r Request) usesFiles() bool {

@@ -29,7 +29,7 @@ func parse(t *testing.T, name, text string) *worker.Worker {
 // newContent returns the content of a program with one worker and one tool file.
 func newContent(t *testing.T, config, prompt, script string) trust.Content {
 	t.Helper()
-	return trust.NewContent(project.File, []byte(config), []*worker.Worker{parse(t, "main.worker", "---\n---\n"+prompt)}, trust.ToolFiles{"run.sh": []byte(script)})
+	return trust.NewContent(project.File, []byte(config), []*worker.Worker{parse(t, "main.worker", "---\n---\n"+prompt)}, trust.ToolFiles{"run.sh": []byte(script)}, nil)
 }
 
 // TestStore checks that trust is for exact content, and that golem keeps the content for a
@@ -121,7 +121,7 @@ func TestDamaged(t *testing.T) {
 
 // TestContent checks the hash, the size and the names of content.
 func TestContent(t *testing.T) {
-	if c := trust.NewContent("", nil, nil, nil); c.Hash != "" || c.Size() != 0 {
+	if c := trust.NewContent("", nil, nil, nil, nil); c.Hash != "" || c.Size() != 0 {
 		t.Errorf("no files: got %+v", c)
 	}
 	c := newContent(t, "a: 1\n", "One.\n", "echo\n")
@@ -136,7 +136,7 @@ func TestContent(t *testing.T) {
 		t.Errorf("a binary tool is recorded as %q", text)
 	}
 	// A tool file cannot stand in for a worker of the same name.
-	if a, b := trust.NewContent("", nil, nil, trust.ToolFiles{"main.worker": []byte("---\n---\nOne.\n")}), trust.NewContent("", nil, []*worker.Worker{parse(t, "main.worker", "---\n---\nOne.\n")}, nil); a.Hash == b.Hash {
+	if a, b := trust.NewContent("", nil, nil, trust.ToolFiles{"main.worker": []byte("---\n---\nOne.\n")}, nil), trust.NewContent("", nil, []*worker.Worker{parse(t, "main.worker", "---\n---\nOne.\n")}, nil, nil); a.Hash == b.Hash {
 		t.Error("a tool file and a worker have the same hash")
 	}
 }
@@ -267,12 +267,12 @@ func TestManyToolFiles(t *testing.T) {
 	if len(problems) > 0 || len(files) != 4202 {
 		t.Fatalf("%d files, %v", len(files), problems)
 	}
-	content := trust.NewContent("", nil, []*worker.Worker{w}, files)
+	content := trust.NewContent("", nil, []*worker.Worker{w}, files, nil)
 	if content.Size() > 1<<20 {
 		t.Errorf("the record has %d bytes", content.Size())
 	}
 	files["lib/package3/345.js"] = append([]byte{'y'}, files["lib/package3/345.js"][1:]...)
-	if trust.NewContent("", nil, []*worker.Worker{w}, files).Hash == content.Hash {
+	if trust.NewContent("", nil, []*worker.Worker{w}, files, nil).Hash == content.Hash {
 		t.Error("a changed file has the same hash")
 	}
 	for i := range 5 {

@@ -232,10 +232,16 @@ func workerValues(cmd *cobra.Command, _ []string) (values []cobra.Completion) {
 	return values
 }
 
-func profileValues(*cobra.Command, []string) (values []cobra.Completion) {
+func profileValues(cmd *cobra.Command, _ []string) (values []cobra.Completion) {
 	all, _ := agentUser().All() // without profiles there is nothing to complete
 	for _, p := range all {
 		values = append(values, p.Name)
+	}
+	here, _ := program.ReadProfiles(completionFlags(cmd).dir)
+	for _, name := range here.Names() {
+		if _, err := here.Profile(agentUser(), name); err == nil {
+			values = append(values, name+"\tof this directory")
+		}
 	}
 	return values
 }

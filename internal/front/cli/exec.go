@@ -79,7 +79,7 @@ does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 	cmd.Flags().StringVar(&f.net, "net", "", netUsage)
 	cmd.Flags().StringSliceVar(&f.budget, "budget", nil, "what the agent may use of models in its session: cost=DOLLARS, tokens=N, turns=N (answers), time=30m; may be given again")
 	cmd.Flags().StringVar(&f.jail, "jail", "", "the weakest level to accept: landlock or namespaces; without it golem uses the strongest that works here")
-	cmd.Flags().StringVar(&f.profile, "profile", "", "settings, credentials and variables for the command; --profile-help lists the profiles")
+	cmd.Flags().StringVar(&f.profile, "profile", "", "settings, credentials and variables for the command; --profile-help lists the profiles, and those of .golem/profiles here")
 	cmd.Flags().BoolVar(&f.list, "profile-help", false, "list the profiles, yours and the built-in ones, and how to write one")
 	cmd.Flags().StringVar(&f.apply, "apply", "no", "apply the changes at the end: ask, yes or no")
 	cmd.Flags().StringArrayVar(&f.env, "env", nil, "pass on an environment variable: NAME, or NAME=value; may be given again")
@@ -167,7 +167,10 @@ func (f *execFlags) sessionProgram(id string) (*program.Program, error) {
 }
 
 func (f *execFlags) run(cmd *cobra.Command, args []string) error {
-	user := agentUser()
+	user, err := f.user()
+	if err != nil {
+		return err
+	}
 	agent, err := f.findAgent(user, args[0])
 	if err != nil {
 		return err
@@ -182,6 +185,11 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	if err := p.CheckEntry(); err != nil {
 		return err
+	}
+	if f.profiles {
+		if file := profile.RepositoryFile(f.profile); p.Content.Files[file] != string(user.Repository[file]) {
+			return &sandbox.Error{Op: "profile", Path: file, Code: sandbox.ErrConflict, Hint: "the file changed while golem read it; type the command again"}
+		}
 	}
 	if err := f.askTrust(cmd, p, false); err != nil {
 		return err
@@ -398,11 +406,14 @@ func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.O
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s; %s; %s; profile %s (%s)\n", mountedAt(gate, x.Profile.Home), describeNetwork(p, hosts)+describePorts(x.Ports.List()), home, x.Profile.Name, x.Profile.About)
 	if x.Profile.File != "" {
-		instead := ""
+		whose, instead := "your own", ""
+		if x.Profile.InRepository {
+			whose = "one of this directory"
+		}
 		if profile.IsBuiltIn(x.Profile.Name) {
 			instead = ", which replaces the built-in profile " + x.Profile.Name
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "golem: the profile is your own, %s%s\n", visible.Text(visible.HomeRelative(x.Profile.File, x.Profile.Home)), instead)
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: the profile is %s, %s%s\n", whose, visible.Text(visible.HomeRelative(x.Profile.File, x.Profile.Home)), instead)
 	}
 	if f.profile == "" && x.Profile.Name == profile.Plain && (profile.Host{Path: x.Path, Dir: x.Dir, Home: x.Profile.Home}).HasInstalled(command) {
 		has := "it has none of your settings, credentials and variables"

@@ -24,6 +24,7 @@ func (f *execFlags) findAgent(user profile.User, command string) (network.Agent,
 	if err != nil {
 		return network.Agent{}, err
 	}
+	f.profiles = p.InRepository
 	agent, err := network.NewAgent(p, os.Getenv, findStoredSecret)
 	f.agent = agent.Needs()
 	return agent, err

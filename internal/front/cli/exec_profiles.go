@@ -12,6 +12,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/jail/profile"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/program"
 )
 
 // agentUser returns the user who runs golem, with the directory of their own profiles.
@@ -24,6 +25,17 @@ func agentUser() profile.User {
 		u.Profiles = filepath.Join(home, ".config", "golem", "profiles")
 	}
 	return u
+}
+
+// user returns the user who runs golem, with the profiles of the directory here if the command
+// names a profile. Those are of no use without a name, and never in place of another one.
+func (f *execFlags) user() (u profile.User, err error) {
+	if u = agentUser(); f.profile != "" {
+		if _, known := u.ProfileFor(f.profile, ""); known != nil {
+			u.Repository, err = program.ReadProfiles(f.dir)
+		}
+	}
+	return u, err
 }
 
 // exampleProfile is the example that --profile-help prints.
@@ -45,6 +57,19 @@ func printProfiles(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	here, err := program.ReadProfiles(completionFlags(cmd).dir)
+	if err != nil {
+		return err
+	}
+	var unused []string
+	for _, name := range here.Names() {
+		p, err := here.Profile(user, name)
+		if err != nil {
+			unused = append(unused, visible.Line(err.Error(), 500))
+			continue
+		}
+		list = append(list, p)
+	}
 	if wantsJSON(cmd) {
 		return printJSON(cmd.OutOrStdout(), profilesJSON(list))
 	}
@@ -59,7 +84,9 @@ func printProfiles(cmd *cobra.Command) error {
 				printWrapped(out, strings.Repeat(" ", 15), what+": "+visible.Text(strings.Join(names, ", ")))
 			}
 		}
-		if p.File != "" {
+		if p.InRepository {
+			line("of this directory, only with --profile", []string{p.File})
+		} else if p.File != "" {
 			line("your own", []string{visible.HomeRelative(p.File, user.Home)})
 		}
 		line("also for", p.Programs)
@@ -71,6 +98,9 @@ func printProfiles(cmd *cobra.Command) error {
 		if keys := describeKeys(p.Outside); keys != "" {
 			line("keys that golem adds to requests", []string{keys})
 		}
+	}
+	for _, text := range unused {
+		fmt.Fprintln(out, "  not used: "+text)
 	}
 	fmt.Fprintf(out, `
 To write your own, put a file NAME.yaml into %s.

@@ -75,6 +75,11 @@ func (f *programFlags) openNow(how opening) (*program.Program, error) {
 	if !how.strict {
 		err = nil
 	}
+	if p != nil && p.Content.Hash == "" && f.profiles && how.otherwise == emptyProgram && err == nil {
+		if bare, err := program.LoadMounts(o, nil); err != nil || bare.Content.Hash != "" {
+			return bare, err
+		}
+	}
 	switch {
 	case p == nil || how.otherwise == emptyProgram:
 		return p, err

@@ -37,6 +37,7 @@ type programFlags struct {
 	hosts                              []policy.HostRule // of --net +HOST
 	presets                            []string          // of --net +PRESET
 	agent                              project.Agent     // the command of golem exec
+	profiles                           bool              // read the profiles of a directory without a program, too
 	states                             []string          // directories of golem's state beside the one in use
 	sealed                             bool              // golem stores nothing of the user's elsewhere
 	recovered                          *recovered
@@ -110,6 +111,7 @@ func (f *programFlags) options() (program.Options, error) {
 	var err error
 	o.Settings, err = f.settings()
 	o.Hosts, o.Presets, o.Secret, o.Agent = f.hosts, f.presets, findSecret, f.agent
+	o.User, o.Profiles = agentUser(), f.profiles
 	o.Login, o.KeepLogin, o.OnRecover = findStoredSecret, keepLogin, f.recovered.add
 	if f.sealed {
 		o.KeepLogin = nil
@@ -200,6 +202,7 @@ Exit code 0: no problems; 2: problems.`,
 			problems = append(problems, p.Tree().AllMissing()...)
 			problems = append(problems, unmetLevels(p)...)
 			problems = append(problems, lint.CheckSettings(p.Project, models.Names())...)
+			problems = append(problems, p.TrustRequest().ProfileProblems()...)
 		}
 		if wantsJSON(cmd) {
 			if err := printJSON(cmd.OutOrStdout(), lintDocument(problems, fixed)); err != nil {

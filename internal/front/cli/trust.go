@@ -46,6 +46,7 @@ Exit code 0: trusted; 3: not trusted.`,
 		if len(args) == 1 {
 			return flags.trustInstruction(cmd, args[0], yes, printHash)
 		}
+		flags.profiles = true
 		p, err := flags.open(opening{filesOnly: true, strict: true, otherwise: emptyProgram})
 		if err != nil {
 			return err

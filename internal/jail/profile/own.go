@@ -20,8 +20,11 @@ import (
 // ownEnding is the extension of profile files.
 const ownEnding = ".yaml"
 
-// ownSchema describes the file of a user's own profile.
-func ownSchema() strictyaml.Key {
+// aboutOwn describes a profile whose file has no description.
+const aboutOwn = "your own profile"
+
+// Schema describes the file of a profile.
+func Schema() strictyaml.Key {
 	return strictyaml.Key{Name: "profile", Type: strictyaml.Group, Empty: true, Keys: []strictyaml.Key{
 		{Name: "description", Type: strictyaml.Text, Doc: "One line that the start shows."},
 		{Name: "extends", Type: strictyaml.Text, Doc: "A built-in profile to start from."},
@@ -96,7 +99,7 @@ func own(name string, root strictyaml.Node, builtIn func(string) (Profile, bool)
 		}
 		return list
 	}
-	p := Profile{Name: name, About: "your own profile", Alone: true}
+	p := Profile{Name: name, About: aboutOwn, Alone: true}
 	if n, ok := root.At("extends"); ok {
 		var ok bool
 		if p, ok = builtIn(n.Text); !ok {

@@ -44,6 +44,8 @@ type Profile struct {
 
 	Home string // the user's home, "" if it is not known
 	File string // the file of an own profile, "" for a built-in one
+
+	InRepository bool // File is one of the repository that the program works on
 }
 
 // A User is the person who runs the programs.
@@ -51,6 +53,9 @@ type User struct {
 	Home     string // "" if it is not known
 	Getenv   func(string) string
 	Profiles string // directory of the user's own profiles, "" for none
+	// Repository has the profiles of the directory that the programs work on. The caller checks
+	// that the user trusts the content of the one that it uses.
+	Repository Repository
 }
 
 // A Private is a directory of the home that contains credentials. It exists only in
@@ -77,7 +82,7 @@ var common = sync.OnceValues(func() (files, variables []string) {
 
 // ProfileFor returns the profile with a name. Without a name it returns that of the
 // program, or plain if the program has none. An own profile of the user wins over a
-// built-in one.
+// built-in one. A profile of the repository has to be named, and wins over none.
 func (u User) ProfileFor(name, program string) (Profile, error) {
 	if name != "" {
 		return u.findNamed(name)
@@ -112,11 +117,14 @@ func (u User) findNamed(name string) (Profile, error) {
 	if p, ok := u.builtIn(name); ok {
 		return p.withoutMissing(u.Home), nil
 	}
+	if p, ok, err := u.findInRepository(name); ok || err != nil {
+		return p.withoutMissing(u.Home), err
+	}
 	own, err := u.ownNames()
 	if err != nil {
 		return Profile{}, err
 	}
-	names := slices.Concat(own, slices.DeleteFunc(slices.Clone(builtInNames), func(name string) bool { return slices.Contains(own, name) }))
+	names := slices.Concat(own, slices.DeleteFunc(slices.Clone(builtInNames), func(name string) bool { return slices.Contains(own, name) }), u.Repository.Names())
 	hint := "there are " + strings.Join(names, ", ") + "; golem exec --profile-help shows them"
 	if near := sandbox.Nearest(name, names); len(near) > 0 {
 		hint = "did you mean " + near[0] + "? " + hint

@@ -98,7 +98,7 @@ func readGoEnv(file string) map[string]string {
 func parse(name, file string, data []byte, builtIn func(string) (Profile, bool)) (Profile, error) {
 	root, problems := strictyaml.Parse(file, data)
 	if len(problems) == 0 {
-		ownSchema().Check(root, &problems)
+		Schema().Check(root, &problems)
 	}
 	if len(problems) > 0 {
 		return Profile{}, problems

@@ -143,7 +143,7 @@ func (f Finder) read(file string) (Instruction, error) {
 		return one, nil
 	}
 	one.Text = string(data)
-	one.content = trust.NewContent(base, data, nil, nil)
+	one.content = trust.NewContent(base, data, nil, nil, nil)
 	one.store = f.Trust
 	one.store.State, one.store.Root = filepath.Join(f.Base, inventory.StateName(dir)+inventory.BareSuffix), dir
 	one.store.File = "trust-" + base + ".json"

@@ -35,7 +35,7 @@ func load(t *testing.T, files map[string]string) lint.Program {
 	if p.Workers, err = worker.Discover(p.Root, nil, nil); err != nil {
 		t.Fatal(err)
 	}
-	p.Content = trust.NewContent(project.File, []byte(files[project.File]), p.Workers, nil)
+	p.Content = trust.NewContent(project.File, []byte(files[project.File]), p.Workers, nil, nil)
 	return p
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/golem-forge/golem/internal/decide/explain"
+	"github.com/golem-forge/golem/internal/decide/trust"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/inventory"
 	"github.com/golem-forge/golem/internal/work/naming"
@@ -40,7 +41,7 @@ func MountsFromFlags(o Options, given []*explain.Mount) ([]session.Mount, error)
 }
 
 // LoadMounts returns a program that has only these mounts and no files. The user gave
-// them, so there is nothing to trust.
+// them, so there is nothing to trust but profiles, if the options ask for them.
 func LoadMounts(o Options, folders []session.Mount) (*Program, error) {
 	root, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -54,6 +55,12 @@ func LoadMounts(o Options, folders []session.Mount) (*Program, error) {
 		return nil, err
 	}
 	p.complete, p.Storage.Sessions.Given = true, folders
+	if o.Profiles {
+		if p.profiles, err = ReadProfiles(o.Dir); err != nil {
+			return nil, err
+		}
+		p.Content = trust.NewContent("", nil, nil, nil, p.profiles)
+	}
 	err = p.readProject("", nil, append(session.SettingsFor(folders), o.Settings...))
 	p.bindStorage()
 	return p, err

@@ -20,6 +20,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/decide/trust"
 	"github.com/golem-forge/golem/internal/jail/network"
+	"github.com/golem-forge/golem/internal/jail/profile"
 	"github.com/golem-forge/golem/internal/records/inventory"
 	"github.com/golem-forge/golem/internal/records/storage"
 	"github.com/golem-forge/golem/internal/work/calltree"
@@ -49,6 +50,8 @@ type Options struct {
 	Hosts     []policy.HostRule      // that the user adds to the hosts of the program
 	Presets   []string               // sets of hosts that the user adds
 	Agent     project.Agent          // the program that the user runs, if it has a profile
+	User      profile.User           // the person, for the profiles of the program
+	Profiles  bool                   // read the profiles of a directory without a program, too
 	Trust     string                 // the hash of content that the user trusts for this call
 	Job       func(host string) bool // the hosts that may have a private address, if the program is somebody else's job; nil for the user's own
 	Now       func() time.Time
@@ -73,6 +76,7 @@ type Program struct {
 	complete   bool  // all worker files could be read
 	noEntry    error // why none of several workers is the entry worker
 	toolFiles  trust.ToolFiles
+	profiles   profile.Repository
 	presets    []network.Preset    // those of the project
 	scanBudget func() *scan.Budget // shared by all scanners of this process
 	plain      *project.Project    // the project without the overlays that isolation added to Project; nil if it added none
@@ -168,7 +172,10 @@ func Load(o Options) (*Program, error) {
 	var missing strictyaml.Problems
 	p.toolFiles, missing = trust.ReadToolFiles(root, p.Workers)
 	problems = append(problems, missing...)
-	p.Content = trust.NewContent(file, data, p.Workers, p.toolFiles)
+	if p.profiles, err = readProfiles(root); err != nil {
+		return nil, err
+	}
+	p.Content = trust.NewContent(file, data, p.Workers, p.toolFiles, p.profiles)
 	if p.Content.Size() > trust.MaxContent {
 		return nil, strictyaml.Problems{{Place: strictyaml.Place{Source: root}, What: "the files of the workers are too large in all",
 			Hint: "at most 16 MiB in all are allowed"}}

@@ -28,7 +28,7 @@ func (p *Program) Instructions() instruction.Finder {
 
 // TrustRequest returns the content that the user is asked to trust.
 func (p *Program) TrustRequest() trust.Request {
-	return trust.Request{Root: p.root, Project: p.Project.Asked(), Workers: p.Workers, Entry: p.Entry, Tools: p.toolFiles}
+	return trust.Request{Root: p.root, Project: p.Project.Asked(), Workers: p.Workers, Entry: p.Entry, Tools: p.toolFiles, Profiles: p.profiles, User: p.options.User}
 }
 
 // IsTrusted reports whether the user trusts the program's content. A program without content
