@@ -8,12 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ReadFile returns the content of a regular file below a directory, if it has at most so
-// many bytes. It follows no symlinks in any part of the name.
-func ReadFile(dir, name string, most int64) ([]byte, error) {
-	return Overlay{Dir: dir}.ReadReal(name, most)
-}
-
 // OpenFile opens a regular file below a directory for reading, without following
 // symlinks.
 func OpenFile(dir, name string) (*os.File, error) {
@@ -25,7 +19,8 @@ func OpenFile(dir, name string) (*os.File, error) {
 	return t.openFile(name)
 }
 
-// ReadReal is ReadFile for the real directory.
+// ReadReal returns the content of a regular file in the real directory, if it has at most so
+// many bytes. It follows no symlinks in any part of the name.
 func (o Overlay) ReadReal(name string, most int64) ([]byte, error) {
 	t, err := openDir(o)
 	if err != nil {

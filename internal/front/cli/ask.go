@@ -68,7 +68,6 @@ type asker struct {
 	console *console // its output waits while a question is open; may be nil
 	wait    time.Duration
 	settle  time.Duration
-	session bool // a session can store remembered answers
 	// keepsRules is true if AskOnce offers to allow a host always.
 	keepsRules bool
 	// untilEnd is true if golem remembers an exact call until the program ends, and not

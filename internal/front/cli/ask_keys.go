@@ -42,11 +42,8 @@ func (q *question) ruleKey() string {
 
 // exactTime says how long golem remembers an exact call.
 func (q *question) exactTime() string {
-	switch {
-	case q.untilEnd:
+	if q.untilEnd {
 		return "until the command ends"
-	case q.session:
-		return "in this session"
 	}
 	return "for a day"
 }

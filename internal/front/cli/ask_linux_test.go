@@ -515,51 +515,41 @@ func TestRemember(t *testing.T) {
 	rule := func(rule approval.Rule, scope approval.Scope) *approval.Rule { rule.Scope = scope; return &rule }
 	exactly, file, folder := approval.ExactRule(r), offers[0], offers[1]
 	tests := []struct {
-		session bool
 		typed   []string
 		want    *approval.Rule // without its expiry; nil if no rule is made
 		expires time.Duration
 	}{
-		{false, []string{"e"}, rule(exactly, approval.Project), day},
-		{true, []string{"e"}, rule(exactly, approval.Session), 0},
-		{true, []string{"r", "1", "4", "y"}, rule(file, approval.Run), 0},
-		{false, []string{"r", "2", "1", "yes"}, rule(folder, approval.Project), hour},
-		{false, []string{"r", "2", "2", "Y"}, rule(folder, approval.Project), day},
-		{false, []string{"r", "1", "3", "y"}, rule(file, approval.Project), 0},
-		{true, []string{"r", "1", "5", "y"}, rule(file, approval.Session), 0},
-		{false, []string{"r", "1", "4", "", "n"}, nil, 0},
-		{false, []string{"r", "3", "0", "01", "+1", "y", "yes", "", ""}, nil, 0},
-		{false, []string{"r", "n", "n"}, nil, 0},
-		{false, []string{"r", "1", "y", "n", "n"}, nil, 0},
-		{false, []string{"r", "1", "", "n"}, nil, 0},
-		{false, []string{"r", "1", "1", "", "n"}, nil, 0},
-		{false, []string{"r", "1", "1", "n", "n"}, nil, 0},
-		{false, []string{"r", "1", "1", "1", "n", "n"}, nil, 0},
-		{false, []string{"r", "7", "1", "9", "1", "?", "y"}, rule(file, approval.Project), hour},
+		{[]string{"e"}, rule(exactly, approval.Project), day},
+		{[]string{"r", "2", "1", "yes"}, rule(folder, approval.Project), hour},
+		{[]string{"r", "2", "2", "Y"}, rule(folder, approval.Project), day},
+		{[]string{"r", "1", "3", "y"}, rule(file, approval.Project), 0},
+		{[]string{"r", "1", "4", "", "n"}, nil, 0},
+		{[]string{"r", "3", "0", "01", "+1", "y", "yes", "", ""}, nil, 0},
+		{[]string{"r", "n", "n"}, nil, 0},
+		{[]string{"r", "1", "y", "n", "n"}, nil, 0},
+		{[]string{"r", "1", "", "n"}, nil, 0},
+		{[]string{"r", "1", "1", "", "n"}, nil, 0},
+		{[]string{"r", "1", "1", "n", "n"}, nil, 0},
+		{[]string{"r", "1", "1", "1", "n", "n"}, nil, 0},
+		{[]string{"r", "7", "1", "9", "1", "?", "y"}, rule(file, approval.Project), hour},
 	}
-	for _, session := range []bool{false, true} {
-		p := terminalScript{Session: session}
-		var plays []int
-		for i, test := range tests {
-			if test.session == session {
-				plays = append(plays, i)
-				p.Questions = append(p.Questions, scriptedQuestion{Request: r})
-			}
+	var p terminalScript
+	for range tests {
+		p.Questions = append(p.Questions, scriptedQuestion{Request: r})
+	}
+	s := startScript(t, p, setting{columns: 200})
+	start := time.Now()
+	for _, test := range tests {
+		for _, typed := range test.typed {
+			s.until(ready)
+			s.types(typed + "\r")
 		}
-		s := startScript(t, p, setting{columns: 200})
-		start := time.Now()
-		for _, i := range plays {
-			for _, typed := range tests[i].typed {
-				s.until(ready)
-				s.types(typed + "\r")
-			}
-		}
-		o, screen := s.end()
-		for n, i := range plays {
-			mustRemember(t, tests[i].typed, o.Replies[n], tests[i].want, start, tests[i].expires)
-			if rule := o.Replies[n].Remember; rule != nil && !strings.Contains(screen, rule.String()) {
-				t.Errorf("%q: %s was not shown", tests[i].typed, rule)
-			}
+	}
+	o, screen := s.end()
+	for i, test := range tests {
+		mustRemember(t, test.typed, o.Replies[i], test.want, start, test.expires)
+		if rule := o.Replies[i].Remember; rule != nil && !strings.Contains(screen, rule.String()) {
+			t.Errorf("%q: %s was not shown", test.typed, rule)
 		}
 	}
 }

@@ -15,12 +15,7 @@ import (
 // exactly returns the rule for this exact call.
 func (q *question) exactly() approval.Rule {
 	rule := approval.ExactRule(q.request)
-	switch {
-	case q.untilEnd:
-		rule.Scope = approval.Run
-	case q.session:
-		rule.Scope = approval.Session
-	default:
+	if rule.Scope = approval.Run; !q.untilEnd {
 		rule.Scope, rule.Expires = approval.Project, time.Now().Add(24*time.Hour)
 	}
 	return rule
@@ -43,15 +38,10 @@ func (q *question) choose() (approval.Rule, error) {
 		return approval.Rule{}, err
 	}
 	rule := offers[which]
-	type span struct {
-		text  string
-		scope approval.Scope
-		long  time.Duration
-	}
-	spans := []span{{"1 hour", approval.Project, time.Hour}, {"1 day", approval.Project, 24 * time.Hour}, {"until revoked", approval.Project, 0}}
-	if q.session {
-		spans = append(spans, span{"this run", approval.Run, 0}, span{"this session", approval.Session, 0})
-	}
+	spans := []struct {
+		text string
+		long time.Duration
+	}{{"1 hour", time.Hour}, {"1 day", 24 * time.Hour}, {"until revoked", 0}}
 	listed = nil
 	for i, s := range spans {
 		listed = append(listed, fmt.Sprintf("[%d] %s", i+1, s.text))
@@ -60,7 +50,7 @@ func (q *question) choose() (approval.Rule, error) {
 	if err != nil {
 		return approval.Rule{}, err
 	}
-	rule.Scope = spans[chosen].scope
+	rule.Scope = approval.Project
 	if long := spans[chosen].long; long > 0 {
 		rule.Expires = time.Now().Add(long)
 	}

@@ -41,7 +41,6 @@ func TestMain(m *testing.M) {
 type terminalScript struct {
 	Questions  []scriptedQuestion
 	AtOnce     bool // ask all questions at once
-	Session    bool
 	KeepsRules bool
 	TypeAhead  bool // start after something was typed
 	Raw        bool // leave the terminal in raw mode first
@@ -119,7 +118,7 @@ func (p terminalScript) perform(in *os.File, o *scriptResult) {
 	}
 	before, _ := unix.IoctlGetTermios(fd, unix.TCGETS)
 	a := newAsker(in, out, 0)
-	a.session, a.keepsRules = p.Session, p.KeepsRules
+	a.keepsRules = p.KeepsRules
 	if !p.Slow {
 		a.settle = time.Millisecond
 	}

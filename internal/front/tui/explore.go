@@ -39,7 +39,7 @@ func Explore(ctx context.Context, o inbox.ExploreOptions) (last string, err erro
 	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil {
 		err = nil
 	}
-	return m.last, errors.Join(err, m.failed)
+	return m.last, err
 }
 
 // A backend reads what waits and makes the calls of the user, beside the screen. Each of

@@ -27,7 +27,6 @@ type model struct {
 	busy      string // what golem does meanwhile
 	note      string // what golem has to say about the last key
 	last      string // what the user should know after the end
-	failed    error
 
 	frame int  // counts what is on the screen
 	drawn bool // the frame was on the screen long enough
