@@ -49,7 +49,7 @@ func (r Rule) covers(e Effect) bool {
 	case r.Verb != e.Verb:
 		return false
 	case e.Verb.isFileVerb():
-		return isAtOrBelow(r.Target, e.Target)
+		return AtOrBelow(r.Target, e.Target)
 	case r.Target == "*":
 		return true
 	case e.Verb == Connect:

@@ -48,7 +48,7 @@ func layerAccess(layer []sandbox.Limit, name string) sandbox.Access {
 	access, length := sandbox.None, -1
 	for _, l := range layer {
 		switch {
-		case !isAtOrBelow(l.Path, name) || len(l.Path) < length:
+		case !AtOrBelow(l.Path, name) || len(l.Path) < length:
 		case len(l.Path) > length:
 			access, length = l.Access, len(l.Path)
 		default:

@@ -57,8 +57,8 @@ func cleanName(name string) (string, bool) {
 	return "/" + strings.Join(parts, "/"), true
 }
 
-// isAtOrBelow reports whether name is dir or below it. Both are canonical.
-func isAtOrBelow(dir, name string) bool { return dir == name || isBelow(dir, name) }
+// AtOrBelow reports whether name is dir or below it. Both are canonical.
+func AtOrBelow(dir, name string) bool { return dir == name || isBelow(dir, name) }
 
 // isBelow reports whether name is strictly below dir. Both are canonical. Nothing is
 // below the empty name.

@@ -131,13 +131,13 @@ func (e Effect) Touches(f Effect) bool {
 	if !e.Verb.changesFiles() && !f.Verb.changesFiles() {
 		return false
 	}
-	return isAtOrBelow(e.Target, f.Target) || isAtOrBelow(f.Target, e.Target)
+	return AtOrBelow(e.Target, f.Target) || AtOrBelow(f.Target, e.Target)
 }
 
 // ReadsFile reports whether one of the effects reads a file, by itself or with a
 // directory.
 func ReadsFile(effects []Effect, name string) bool {
-	return slices.ContainsFunc(effects, func(e Effect) bool { return e.Verb == Read && isAtOrBelow(e.Target, name) })
+	return slices.ContainsFunc(effects, func(e Effect) bool { return e.Verb == Read && AtOrBelow(e.Target, name) })
 }
 
 // changesFiles reports whether the verb changes a file.

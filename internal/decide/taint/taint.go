@@ -140,24 +140,19 @@ func (e *Tracker) RecordSeen(effects []policy.Effect) {
 func (e *Tracker) UntrustedMount(name string, tree bool) string {
 	from, near := "", -1
 	for _, place := range e.Untrusted {
-		if isBelow(place, name) && len(place) > near {
+		if policy.AtOrBelow(place, name) && len(place) > near {
 			from, near = place, len(place)
 		}
-		if tree && isBelow(name, place) {
+		if tree && policy.AtOrBelow(name, place) {
 			return place
 		}
 	}
 	for _, place := range e.Trusted {
-		if isBelow(place, name) && len(place) > near {
+		if policy.AtOrBelow(place, name) && len(place) > near {
 			from, near = "", len(place)
 		}
 	}
 	return from
-}
-
-// isBelow reports whether a name is a directory or something in it.
-func isBelow(folder, name string) bool {
-	return folder == "/" || name == folder || strings.HasPrefix(name, folder+"/")
 }
 
 // recordName remembers the name of a file.

@@ -3,7 +3,6 @@ package tool
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/golem-forge/golem/internal/decide/policy"
 )
@@ -19,13 +18,8 @@ func (r Reach) Meets(o Reach) bool {
 
 func overlap(a, b []string) bool {
 	return slices.ContainsFunc(a, func(one string) bool {
-		return slices.ContainsFunc(b, func(other string) bool { return isBelow(one, other) || isBelow(other, one) })
+		return slices.ContainsFunc(b, func(other string) bool { return policy.AtOrBelow(one, other) || policy.AtOrBelow(other, one) })
 	})
-}
-
-// isBelow reports whether a name is that of a directory or of something in it.
-func isBelow(name, dir string) bool {
-	return name == dir || strings.HasPrefix(name, strings.TrimSuffix(dir, "/")+"/")
 }
 
 // Reach returns which files a call may read and write, if it can run at the same time as

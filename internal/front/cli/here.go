@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/clearance/git"
+	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/people/inbox"
@@ -405,18 +406,13 @@ func (w *workSession) review(errs io.Writer, op string, paths []string, diffs bo
 		return nil, nil, err
 	}
 	for i, name := range names {
-		if slices.ContainsFunc(r.Files, func(c session.FileChange) bool { return isWithin(name, c.Path) }) ||
-			slices.ContainsFunc(r.Ignored, func(f ignored.Files) bool { return isWithin(name, f.Path) }) {
+		if slices.ContainsFunc(r.Files, func(c session.FileChange) bool { return policy.AtOrBelow(name, c.Path) }) ||
+			slices.ContainsFunc(r.Ignored, func(f ignored.Files) bool { return policy.AtOrBelow(name, f.Path) }) {
 			continue
 		}
 		return nil, nil, w.unchanged(op, paths[i], name)
 	}
 	return r, names, nil
-}
-
-// isWithin reports whether name is at or below top.
-func isWithin(top, name string) bool {
-	return top == "/" || name == top || strings.HasPrefix(name, top+"/")
 }
 
 // changedBy returns the newest other session that has changed a path, nil if there is none.

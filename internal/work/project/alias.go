@@ -76,9 +76,9 @@ func (p *Project) aliasRules(rules []policy.Rule, m, other Mount, i, j int) []po
 	var list []policy.Rule
 	for _, r := range rules {
 		switch {
-		case isAbove(r.Target, here):
+		case policy.AtOrBelow(r.Target, here):
 			r.Target = there
-		case isAbove(here, r.Target):
+		case policy.AtOrBelow(here, r.Target):
 			r.Target = joinBelow(there, strings.TrimPrefix(r.Target[len(here):], "/"))
 		default:
 			continue
@@ -119,7 +119,7 @@ func (m Mount) hostDir() string {
 func (p *Project) mountOf(name string) int {
 	best := -1
 	for i, m := range p.Mounts {
-		if isAbove(m.Target, name) && (best < 0 || len(m.Target) > len(p.Mounts[best].Target)) {
+		if policy.AtOrBelow(m.Target, name) && (best < 0 || len(m.Target) > len(p.Mounts[best].Target)) {
 			best = i
 		}
 	}

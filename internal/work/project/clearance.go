@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/clearance/git"
+	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/work/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -164,7 +165,7 @@ func (l clearanceReader) readAddress(t *Target, label string, n strictyaml.Node)
 // readTargetRoot reads the place of a target's root in the sandbox: on a mount, or above one.
 func (l clearanceReader) readTargetRoot(t *Target, label string, f strictyaml.Field) {
 	shown := func(name string) bool {
-		return slices.ContainsFunc(l.project.Mounts, func(m Mount) bool { return isAbove(m.Target, name) || isAbove(name, m.Target) })
+		return slices.ContainsFunc(l.project.Mounts, func(m Mount) bool { return policy.AtOrBelow(m.Target, name) || policy.AtOrBelow(name, m.Target) })
 	}
 	at, written := f.Value.At("at")
 	if !written {
@@ -187,9 +188,4 @@ func (l clearanceReader) readTargetRoot(t *Target, label string, f strictyaml.Fi
 	if why != "" {
 		l.problems.Add(at, label+".at: "+sandbox.Shown(at.Text)+why, "write the path of a mount, or of a directory in one")
 	}
-}
-
-// isAbove reports whether name is dir or lies below it. Both are canonical.
-func isAbove(dir, name string) bool {
-	return dir == "/" || name == dir || strings.HasPrefix(name, dir+"/")
 }

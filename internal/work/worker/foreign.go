@@ -298,7 +298,7 @@ func (b *request) checkReach(own policy.Grant) {
 		}
 		most := own.Files.Access(f.Reach.Folder)
 		for _, root := range own.Files.Roots() {
-			if isWithin(f.Reach.Folder, root.Path) {
+			if policy.AtOrBelow(f.Reach.Folder, root.Path) {
 				most = max(most, root.Access)
 			}
 		}

@@ -105,16 +105,11 @@ func (b *request) restrictedFiles() policy.Files {
 		limit.Access = sandbox.ReadOnly
 	}
 	shown := b.parent.Files.Access(limit.Path) > sandbox.None ||
-		slices.ContainsFunc(b.roots, func(root sandbox.Limit) bool { return isWithin(limit.Path, root.Path) })
+		slices.ContainsFunc(b.roots, func(root sandbox.Limit) bool { return policy.AtOrBelow(limit.Path, root.Path) })
 	if !shown && limit.Path != "/" {
 		b.reportExcess(s.Place, "restrict "+sandbox.Shown(limit.Path), "it", formatRoots(b.roots), "name an existing directory")
 	}
 	return policy.AllFiles().With(limit)
-}
-
-// isWithin reports whether name is dir or lies below it. Both are canonical.
-func isWithin(dir, name string) bool {
-	return dir == "/" || name == dir || strings.HasPrefix(name, dir+"/")
 }
 
 func (b *request) zoneFiles() policy.Files {
