@@ -10,6 +10,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/files/patch"
+	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/internal/work/toolset/settle"
@@ -76,7 +77,7 @@ func (w *workSession) patchTop(r *session.Review) string {
 		if top == "" {
 			top = m.source
 		}
-		for !isBelow(top, m.source) {
+		for !inbox.IsBelow(top, m.source) {
 			top = filepath.Dir(top)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/session"
@@ -75,7 +76,7 @@ func (p *paths) pathOf(name string) string {
 	}
 	at, _ := p.mountOf(name)
 	below, err := filepath.Rel(p.dir, host)
-	if up := strings.Count(below, ".."+string(filepath.Separator)); err != nil || up > 0 && !isBelow(at.source, p.dir) {
+	if up := strings.Count(below, ".."+string(filepath.Separator)); err != nil || up > 0 && !inbox.IsBelow(at.source, p.dir) {
 		return host
 	}
 	return filepath.ToSlash(below)
@@ -96,12 +97,6 @@ func (p *paths) mountOf(name string) (at mountedDir, ok bool) {
 		}
 	}
 	return at, longest >= 0
-}
-
-// isBelow reports whether dir is top or below it.
-func isBelow(top, dir string) bool {
-	below, err := filepath.Rel(top, dir)
-	return err == nil && filepath.IsLocal(below)
 }
 
 // shown returns pathOf in a form that is safe for a terminal.

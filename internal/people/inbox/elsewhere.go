@@ -87,7 +87,7 @@ func ChangedBelow(o program.Options, dir string) (list []ChangedPlace) {
 	}
 	for _, k := range known {
 		at := string(k.Directory)
-		if at == "" || at == dir || !isBelow(dir, at) || slices.ContainsFunc(list, func(c ChangedPlace) bool { return c.Directory == k.Directory }) {
+		if at == "" || at == dir || !IsBelow(dir, at) || slices.ContainsFunc(list, func(c ChangedPlace) bool { return c.Directory == k.Directory }) {
 			continue
 		}
 		all, _, err := sessionsIn(o, at)

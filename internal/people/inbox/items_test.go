@@ -75,8 +75,8 @@ func TestIsBelow(t *testing.T) {
 	}{
 		{"/a", "/a", true}, {"/a", "/a/b", true}, {"/", "/a", true}, {"/a", "/ab", false}, {"/a/b", "/a", false}, {"/a", "/a/../b", false}, {"/a", "a", false},
 	} {
-		if got := isBelow(test.top, test.dir); got != test.want {
-			t.Errorf("isBelow(%q, %q): got %v", test.top, test.dir, got)
+		if got := IsBelow(test.top, test.dir); got != test.want {
+			t.Errorf("IsBelow(%q, %q): got %v", test.top, test.dir, got)
 		}
 	}
 }

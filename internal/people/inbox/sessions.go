@@ -55,7 +55,7 @@ func BareSessions(o program.Options, dir string) ([]ProgramSession, error) {
 	var all []ProgramSession
 	programs := make(map[string]*program.Program) // by mounts
 	for _, s := range list {
-		shows := func(d session.Mount) bool { return isBelow(realSource(d.Source), dir) }
+		shows := func(d session.Mount) bool { return IsBelow(realSource(d.Source), dir) }
 		if len(s.Mounts) == 0 || o.Dir != dir && !slices.ContainsFunc(s.Mounts, shows) {
 			continue
 		}
@@ -92,8 +92,8 @@ func realSource(dir string) string {
 	return dir
 }
 
-// isBelow reports whether dir is top or below it.
-func isBelow(top, dir string) bool {
+// IsBelow reports whether dir is top or below it.
+func IsBelow(top, dir string) bool {
 	below, err := filepath.Rel(top, dir)
 	return err == nil && filepath.IsLocal(below)
 }
