@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/golem-forge/golem/internal/decide/policy"
@@ -94,7 +95,7 @@ func (r Rules) Judge(line string) Judgement {
 			switch {
 			case said.Said && (!v.Said || said.Approval < v.Approval || said.Approval == v.Approval && v.Unsure && !said.Unsure):
 				if !v.Said {
-					said.Why = or(said.Why, v.Why)
+					said.Why = cmp.Or(said.Why, v.Why)
 				}
 				v = said
 			case v.Why == "":
@@ -107,13 +108,6 @@ func (r Rules) Judge(line string) Judgement {
 		j.Verdicts = append(j.Verdicts, v)
 	}
 	return j
-}
-
-func or(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // judge returns the verdict of a layer for a part. A part that runs no program needs no
@@ -131,7 +125,7 @@ func (l *layer) judge(p *Part, alone bool) Verdict {
 				best = Verdict{Said: true, Approval: s.Approval, Rule: s}
 				break
 			}
-			best.Why = or(best.Why, why)
+			best.Why = cmp.Or(best.Why, why)
 		}
 	}
 	if !best.Said && l.rest != nil && (alone || !p.Plain && !p.Runs) {
@@ -162,7 +156,7 @@ func (l *layer) findLongest(p *Part) (Verdict, int) {
 		case ok && (now > rank || now == rank && r.Approval < best.Approval):
 			best, rank = Verdict{Said: true, Approval: r.Approval, Rule: r.ShellRule}, now
 		case !best.Said:
-			best.Why = or(best.Why, why)
+			best.Why = cmp.Or(best.Why, why)
 		}
 	}
 	return best, rank

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"path"
 	"regexp"
 	"slices"
@@ -23,11 +24,11 @@ func (r *reader) inspect(p *Part) {
 	}
 	for _, a := range p.Assigns {
 		if changesPrograms(a.Name) {
-			p.opaque = or(p.opaque, a.Name+" can change which program runs")
+			p.opaque = cmp.Or(p.opaque, a.Name+" can change which program runs")
 		}
 		r.guessScripts(p, a.Value)
 	}
-	p.opaque = or(p.opaque, inlineCode(p.Words))
+	p.opaque = cmp.Or(p.opaque, inlineCode(p.Words))
 	if p.Runs || takesText(p.words()) {
 		return
 	}
@@ -47,7 +48,7 @@ func (r *reader) guessScripts(p *Part, w Word) {
 			continue
 		}
 		if *r.guesses++; *r.guesses > maxGuesses || r.depth >= maxDepth {
-			p.opaque = or(p.opaque, "it has too many arguments to check")
+			p.opaque = cmp.Or(p.opaque, "it has too many arguments to check")
 			return
 		}
 		sub := reader{depth: r.depth, guesses: r.guesses}

@@ -2,8 +2,6 @@ package cli
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/clearance/scanners"
+	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -146,7 +145,7 @@ func (s *scanning) file(ctx context.Context, name string) error {
 		return context.Cause(ctx)
 	}
 	if wantsJSON(s.cmd) {
-		v.Hash = hashOf(name)
+		v.Hash = overlay.Digest(os.Open(name))
 	}
 	s.add(name, v)
 	return nil
@@ -189,20 +188,6 @@ func (s *scanning) printHeld() {
 	for _, line := range s.held {
 		fmt.Fprintln(s.cmd.OutOrStdout(), "! "+line)
 	}
-}
-
-// hashOf returns the SHA-256 of a file, or "" if it cannot be read.
-func hashOf(name string) string {
-	f, err := os.Open(name)
-	if err != nil {
-		return ""
-	}
-	defer f.Close()
-	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return ""
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }
 
 // end prints the totals, and returns the exit code as an error.

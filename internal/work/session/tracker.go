@@ -3,7 +3,7 @@ package session
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -112,13 +112,8 @@ func (t *tracked) read(from *changes.Texts) {
 	c := t.Change
 	c.OldKind = overlay.Nothing
 	if _, own, err := from.Content(c, maxRead); err == nil && own != nil {
-		t.text, t.digest = own, hashOf(own)
+		t.text, t.digest = own, fmt.Sprintf("%x", sha256.Sum256(own))
 	}
-}
-
-func hashOf(content []byte) string {
-	sum := sha256.Sum256(content)
-	return hex.EncodeToString(sum[:])
 }
 
 // CommandChanges returns what commands have changed in the session since the last call, for
@@ -284,7 +279,7 @@ func (f *trackedChange) describe(texts *changes.Texts, left *int64) bool {
 	}
 	switch {
 	case f.text != nil:
-		f.file.Digest = hashOf(f.text)
+		f.file.Digest = fmt.Sprintf("%x", sha256.Sum256(f.text))
 	case !isGone && !f.isReal: // too large to compare
 		file, err := texts.Open(own)
 		f.file.Digest = overlay.Digest(file, err)

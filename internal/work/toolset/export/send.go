@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -145,7 +144,7 @@ func (s Set) body(ctx context.Context, op string, files *sandbox.Sandbox, name s
 	switch {
 	case err != nil:
 		return h, nil, withOp(op, name, err)
-	case h.size <= maxBody && sumOf(body) != h.sum:
+	case h.size <= maxBody && fmt.Sprintf("%x", sha256.Sum256(body)) != h.sum:
 		return h, nil, changedError(op, name)
 	case h.size > maxBody:
 		return h, nil, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("golem sends at most %s; send less", visible.Amount(maxBody))}
@@ -153,11 +152,6 @@ func (s Set) body(ctx context.Context, op string, files *sandbox.Sandbox, name s
 		return h, nil, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInvalid, Hint: "the endpoint takes " + to.Type + ", and this is not valid JSON; fix the file, or set the endpoint's type"}
 	}
 	return h, body, nil
-}
-
-func sumOf(data []byte) string {
-	sum := sha256.Sum256(data)
-	return hex.EncodeToString(sum[:])
 }
 
 // A sent is the response of a service.
