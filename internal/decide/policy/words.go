@@ -123,25 +123,11 @@ func (e Effect) String() string {
 	return text
 }
 
-// Touches reports whether one of two effects may change what the other reads or changes.
-func (e Effect) Touches(f Effect) bool {
-	if !e.Verb.isFileVerb() || !f.Verb.isFileVerb() {
-		return false
-	}
-	if !e.Verb.changesFiles() && !f.Verb.changesFiles() {
-		return false
-	}
-	return AtOrBelow(e.Target, f.Target) || AtOrBelow(f.Target, e.Target)
-}
-
 // ReadsFile reports whether one of the effects reads a file, by itself or with a
 // directory.
 func ReadsFile(effects []Effect, name string) bool {
 	return slices.ContainsFunc(effects, func(e Effect) bool { return e.Verb == Read && AtOrBelow(e.Target, name) })
 }
-
-// changesFiles reports whether the verb changes a file.
-func (v Verb) changesFiles() bool { return v == Write || v == Delete }
 
 // MarshalText returns the word that String returns.
 func (o Origin) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
