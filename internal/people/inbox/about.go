@@ -82,7 +82,7 @@ func OpenSession(o program.Options, key, id string) (ProgramSession, error) {
 
 // About describes the session.
 func (s ProgramSession) About() (About, error) {
-	a := About{Program: Key(s.Program), ID: s.ID, Name: s.Name, What: s.What(), Started: s.Started, Used: s.LastUsed, Copy: s.Copy, State: s.Program.Storage.StateOf(s.Session)}
+	a := About{Program: keyOf(s.Program), ID: s.ID, Name: s.Name, What: s.What(), Started: s.Started, Used: s.LastUsed, Copy: s.Copy, State: s.Program.Storage.StateOf(s.Session)}
 	for _, m := range s.Program.Project.Mounts {
 		a.Mounts = append(a.Mounts, AboutMount{visible.Text(m.RealHostDir()), visible.Text(m.Target), m.Mode})
 	}

@@ -223,10 +223,10 @@ func (f *Figures) addUse(o program.Options) error {
 			continue // the inbox lists the problem
 		}
 		for _, s := range all {
-			if s.LastUsed.Before(f.From) || seen[Key(s.Program)+" "+s.ID] {
+			if s.LastUsed.Before(f.From) || seen[keyOf(s.Program)+" "+s.ID] {
 				continue
 			}
-			seen[Key(s.Program)+" "+s.ID] = true
+			seen[keyOf(s.Program)+" "+s.ID] = true
 			about, err := s.About()
 			if err != nil {
 				f.Problems = append(f.Problems, Problem{"session " + s.ID, firstLine(err)})

@@ -492,5 +492,5 @@ func (w *HubWatcher) Fetch(ctx context.Context, c *hub.Client, id string) (key s
 	if err == nil {
 		w.Settle(j.ID, j.ID)
 	}
-	return Key(p), one, err
+	return keyOf(p), one, err
 }

@@ -117,7 +117,7 @@ func (r *Reader) items(ctx context.Context, visit func(s ProgramSession, dir str
 		}
 		for _, s := range d.Paused {
 			if !slices.ContainsFunc(d.Approvals, func(c Call) bool { return c.Session == s.ID }) {
-				items = append(items, Item{Kind: KindRun, Program: Key(s.Program), Directory: visible.Text(d.Path), ID: s.ID, Name: s.Name, Session: s.ID,
+				items = append(items, Item{Kind: KindRun, Program: keyOf(s.Program), Directory: visible.Text(d.Path), ID: s.ID, Name: s.Name, Session: s.ID,
 					Title: "continue the run", Who: s.What(), Since: s.LastUsed})
 			}
 		}
@@ -139,7 +139,7 @@ const maxTitle = 300
 // call returns a call that waits as an item.
 func (r *Reader) call(c Call, dir string) Item {
 	a := r.assess(c)
-	item := Item{Kind: KindCall, Program: Key(c.Program), Directory: visible.Text(dir), ID: c.ID, Session: c.Session, Who: workersText(c.Workers), Since: c.Made, Risk: a.risk, Reasons: a.reasons}
+	item := Item{Kind: KindCall, Program: keyOf(c.Program), Directory: visible.Text(dir), ID: c.ID, Session: c.Session, Who: workersText(c.Workers), Since: c.Made, Risk: a.risk, Reasons: a.reasons}
 	item.Title = callTitle(c.Tool, c.Summary, c.Effects)
 	if c.Tool == tool.ConnectTool {
 		item.Kind = KindHost
@@ -204,7 +204,7 @@ func (r *Reader) keep(key string, a assessment) assessment {
 // scan returns what the scanners of a program say about a staged commit. It does not wait
 // longer than maxScan. The scanners keep their verdicts, so a later call comes further.
 func (r *Reader) scan(ctx context.Context, c Commit) (a assessment) {
-	key := Key(c.Program) + " " + c.ID
+	key := keyOf(c.Program) + " " + c.ID
 	if known, ok := r.find(key); ok {
 		return known
 	}
@@ -314,7 +314,7 @@ func changesItem(c Changes, dir string) Item {
 	case c.Count > 0:
 		title += ", " + visible.Count(c.Count, "commit")
 	}
-	return Item{Kind: KindChanges, Program: Key(c.Session.Program), Directory: visible.Text(dir), ID: c.ID, Name: c.Name, Session: c.ID, Title: title, Who: c.What, Since: c.Used, Risk: a.risk, Reasons: a.reasons}
+	return Item{Kind: KindChanges, Program: keyOf(c.Session.Program), Directory: visible.Text(dir), ID: c.ID, Name: c.Name, Session: c.ID, Title: title, Who: c.What, Since: c.Used, Risk: a.risk, Reasons: a.reasons}
 }
 
 // read returns a staged commit, nil if golem cannot read it.
@@ -333,7 +333,7 @@ func (c Commit) read() *clearance.StagedCommit {
 
 // commitItem returns a staged commit as an item.
 func commitItem(c Commit, dir string) Item {
-	item := Item{Kind: KindCommit, Program: Key(c.Program), Directory: visible.Text(dir), ID: c.ID, Title: "a commit that golem cannot read", Risk: Medium, Reasons: []string{"leaves golem when you push it"}}
+	item := Item{Kind: KindCommit, Program: keyOf(c.Program), Directory: visible.Text(dir), ID: c.ID, Title: "a commit that golem cannot read", Risk: Medium, Reasons: []string{"leaves golem when you push it"}}
 	s := c.read()
 	if s == nil {
 		return item

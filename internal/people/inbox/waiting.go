@@ -279,5 +279,5 @@ func OpenProgram(o program.Options, key string) (*program.Program, error) {
 	return nil, &sandbox.Error{Op: "open", Path: key, Code: sandbox.ErrNotFound, Hint: "golem keeps no state with this name"}
 }
 
-// Key returns the name of a program's state directory, which no other program has.
-func Key(p *program.Program) string { return filepath.Base(string(p.Storage.Dir())) }
+// keyOf returns the name of a program's state directory, which no other program has.
+func keyOf(p *program.Program) string { return filepath.Base(string(p.Storage.Dir())) }
