@@ -244,7 +244,7 @@ var crowded = []exception{
 	{"internal/people/inbox", 120, "what waits for the user: calls, commits, sessions and jobs of a hub"},
 	{"internal/decide/policy", 115, "grants, effects, rules and limits as values"},
 	{"internal/hub", 107, "the messages between a hub, its nodes and its people"},
-	{"internal/files/overlay", 101, "lists, applies, undoes, repairs and measures changes"},
+	{"internal/files/overlay", 100, "lists, applies, undoes, repairs and measures changes"},
 }
 
 // backward limits, for packages of many files, the share in percent of references between
