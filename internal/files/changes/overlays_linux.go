@@ -321,6 +321,37 @@ func (o *Overlays) Usage() (files int, bytes int64) {
 	return files, bytes
 }
 
+// DiskUse returns how many bytes the overlays of a session and another directory take on the
+// disk. Only a helper can look into a directory that a command has closed to the user. It
+// reports false if a part could not be measured nevertheless.
+func DiskUse(session, other sandbox.Host) (bytes int64, whole bool) {
+	parts := []request{{Do: measureDisk, Paths: []string{string(other)}}}
+	known, err := readDescription(string(session))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, false
+	}
+	for _, l := range known.Layers {
+		parts = append(parts, request{Do: measureDisk, Layer: l, Paths: []string{l.UpperOrCopy()}})
+	}
+	var second *helper // started if it is needed
+	whole = true
+	for _, r := range parts {
+		got, err := new(helper).ask(r)
+		if err == nil && got.Partial {
+			if second == nil {
+				second = startHelper()
+				defer second.close()
+			}
+			if second.process == nil && r.Layer.IsCopy {
+				r.Layer.SessionChanges() // it opens closed directories of a copy
+			}
+			got, err = second.ask(r)
+		}
+		bytes, whole = bytes+got.Bytes, whole && err == nil && !got.Partial
+	}
+	return bytes, whole
+}
+
 // Discard removes the changes at and below names from the overlays, so that the overlays
 // show the directories there again. It calls check with the changes first, while no call
 // can add to them. If check returns an error, Discard does nothing. A record in dir, a

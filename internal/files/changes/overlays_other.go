@@ -98,6 +98,9 @@ func (*Overlays) OtherTargets() []string { return nil }
 // Usage returns zeros.
 func (*Overlays) Usage() (files int, bytes int64) { return 0, 0 }
 
+// DiskUse returns zero.
+func DiskUse(session, other sandbox.Host) (bytes int64, whole bool) { return 0, true }
+
 // PlanDiscard returns an error.
 func (*Overlays) PlanDiscard([]string) ([]Change, string, error) {
 	return nil, "", errNoOverlays

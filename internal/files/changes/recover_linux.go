@@ -178,11 +178,11 @@ func (st *store) recoverAll() (done Recovered, err error) {
 		held.Close()
 		var later postponed
 		if e != nil && !errors.Is(e, jail.ErrEnded) && !errors.Is(e, ErrBusy) && !(errors.As(e, &later) && isHalfDone(dir)) {
-			aside := filepath.Join(st.dir, "broken-"+filepath.Base(dir))
+			to := filepath.Join(st.dir, "broken-"+filepath.Base(dir))
 			if isHalfDone(dir) {
-				one.Broken = append(one.Broken, Broken{sandbox.Host(aside), jail.Plain(e)})
+				one.Broken = append(one.Broken, aside{sandbox.Host(to), jail.Plain(e)})
 			}
-			e = durable.Rename(dir, aside)
+			e = durable.Rename(dir, to)
 		}
 		if e != nil {
 			err = e

@@ -57,6 +57,9 @@ const (
 	discardChanges = "discard"
 	restoreChanges = "restore"
 	unpickChanges  = "unpick"
+
+	// For the first of Paths, a directory on the host.
+	measureDisk = "measure"
 )
 
 // A reply is the answer to a request.
@@ -69,6 +72,9 @@ type reply struct {
 	Unfit string   // describes a name that no sandbox can have
 
 	Touched []string // some of the names that a call changed in an overlay
+
+	Bytes   int64 // on the disk
+	Partial bool  // Bytes does not have everything
 }
 
 // The number of entries of an overlay that golem examines for Touched. A copy has more
@@ -137,6 +143,10 @@ func (r request) carryOut() (got reply) {
 	}
 	var err error
 	switch r.Do {
+	case measureDisk:
+		var whole bool
+		got.Bytes, whole = overlay.DiskUse(r.Paths[0], r.Layer)
+		got.Partial = !whole
 	case listRecord:
 		var list []overlay.PathChange
 		if list, err = r.Layer.Changes(); err == nil {

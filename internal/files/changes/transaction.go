@@ -113,11 +113,11 @@ type Recovered struct {
 	Left      []string // names of files that changed since, so that their changes are not undone
 	Reverted  int      // transactions of which nothing is applied now: golem was killed before it had decided to apply them
 	Discarded int      // discards that are now complete
-	Broken    []Broken // transactions that golem could neither complete nor revert
+	Broken    []aside  // transactions that golem could neither complete nor revert
 }
 
-// A Broken is a transaction that golem has set aside.
-type Broken struct {
+// An aside is a transaction that golem has set aside.
+type aside struct {
 	Dir sandbox.Host // the directory that keeps its files
 	Why string
 }

@@ -14,7 +14,7 @@ func TestDiskUse(t *testing.T) {
 	dir := t.TempDir()
 	use := func() int64 {
 		t.Helper()
-		n, whole := overlay.DiskUse(dir)
+		n, whole := overlay.DiskUse(dir, overlay.Overlay{})
 		if !whole {
 			t.Error("a part was not counted")
 		}
@@ -63,10 +63,10 @@ func TestDiskUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, unreadable := os.ReadDir(hidden) // not for root
-	if _, whole := overlay.DiskUse(dir); whole == (unreadable != nil) {
+	if _, whole := overlay.DiskUse(dir, overlay.Overlay{}); whole == (unreadable != nil) {
 		t.Errorf("with a directory that cannot be read (%v), everything was counted: %v", unreadable, whole)
 	}
-	if n, whole := overlay.DiskUse(filepath.Join(dir, "missing")); n != 0 || !whole {
+	if n, whole := overlay.DiskUse(filepath.Join(dir, "missing"), overlay.Overlay{}); n != 0 || !whole {
 		t.Errorf("a missing directory takes %d bytes, %v", n, whole)
 	}
 }

@@ -8,8 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/golem-forge/golem/internal/files/overlay"
+	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // How often golem measures the changes of a session while a command runs. It asks for the
@@ -17,6 +18,7 @@ import (
 // grows with the time that the look takes.
 const (
 	diskInterval = 500 * time.Millisecond
+	diskGrace    = 25 * time.Millisecond // until the first look if the session may have too much already
 	diskRest     = 5 * time.Second
 	diskShare    = 20 // of the time, golem looks at files for one part at most
 )
@@ -46,6 +48,13 @@ func (c *Commands) watchDisk(ctx context.Context) (context.Context, *diskWatch) 
 	return ctx, w
 }
 
+// A diskLook is the last look at the files of a session.
+type diskLook struct {
+	mu         sync.Mutex
+	known      bool
+	size, free int64 // of the session, and left on the disk
+}
+
 // finish ends the watch. If it stopped the command, the result says so.
 func (w *diskWatch) finish(r *jail.Result) {
 	close(w.ended)
@@ -56,17 +65,30 @@ func (w *diskWatch) finish(r *jail.Result) {
 	}
 }
 
-// watch measures until the command has ended. Free is the free space at its start.
+// watch measures until the command has ended. Free is the free space at its start. Many short
+// commands together may take as much as one long command.
 func (w *diskWatch) watch(free int64) {
-	tick := time.NewTicker(diskInterval)
+	last := &w.workspace.diskLook
+	last.mu.Lock()
+	if !last.known {
+		last.known, last.free = true, free
+	}
+	size, freeThen := last.size, last.free
+	last.mu.Unlock()
+
+	limit, wait := w.limit, diskInterval
+	if limit > 0 && size+freeThen-free >= limit {
+		wait = diskGrace
+	}
+	tick := time.NewTicker(wait)
 	defer tick.Stop()
-	limit, size, freeThen := w.limit, int64(0), free
 	var next time.Time // of the next look at the files
 	for {
 		select {
 		case <-w.ended:
 			return
 		case <-tick.C:
+			tick.Reset(diskInterval)
 		}
 		left, ok := freeSpace(w.workspace.Session.dir)
 		if !ok || w.workspace.store.Now().Before(next) && size+freeThen-left < limit && left > free/diskShare {
@@ -74,20 +96,32 @@ func (w *diskWatch) watch(free int64) {
 		}
 		began := w.workspace.store.Now()
 		held, whole := w.workspace.diskUse()
-		if !whole { // a command hides files: all that is missing counts
-			held = max(held, free-left)
-		}
 		next = w.workspace.store.Now().Add(max(diskRest, diskShare*w.workspace.store.Now().Sub(began)))
-		if size, freeThen = held, left; limit == 0 {
+		size, freeThen = held, left
+		last.mu.Lock()
+		last.size, last.free = size, freeThen
+		last.mu.Unlock()
+		if limit == 0 {
 			limit = max(roundSize(held+free/2), 1<<20)
 		}
 		// Files without a name do not count, but must not fill the disk either.
-		if size > limit || left < free/diskShare && free-left > limit/2 {
+		if !whole || size > limit || left < free/diskShare && free-left > limit/2 {
 			w.reached = limit
 			w.stop()
 			return
 		}
 	}
+}
+
+// diskUse returns how much the changes of the session take on the disk, with the homes of
+// its programs. It reports false if it could not look at everything, several times in a row.
+func (w *Workspace) diskUse() (bytes int64, whole bool) {
+	for range 3 { // somebody may move very deep directories meanwhile
+		if bytes, whole = changes.DiskUse(sandbox.Host(w.Session.dir), sandbox.Host(filepath.Join(w.Session.dir, ownersName))); whole {
+			break
+		}
+	}
+	return bytes, whole
 }
 
 // freeSpace returns how many bytes the user can still write to the file system of a
@@ -102,22 +136,3 @@ func freeSpace(dir string) (int64, bool) {
 
 // roundSize rounds a size down to whole MiB.
 func roundSize(n int64) int64 { return n >> 20 << 20 }
-
-// diskUse returns how much the changes of the session take on the disk, with the homes of
-// its programs. Of a copy, only changed files count. It reports false if a part could not
-// be measured.
-func (w *Workspace) diskUse() (bytes int64, whole bool) {
-	dirs := []string{filepath.Join(w.Session.dir, ownersName)}
-	if w.Session.Copy && w.changes != nil {
-		_, bytes = w.changes.Usage()
-	} else {
-		uppers, _ := filepath.Glob(filepath.Join(w.Session.dir, "*", "upper")) // the pattern is valid
-		dirs = append(dirs, uppers...)
-	}
-	whole = true
-	for _, dir := range dirs {
-		more, all := overlay.DiskUse(dir)
-		bytes, whole = bytes+more, whole && all
-	}
-	return bytes, whole
-}

@@ -11,6 +11,9 @@ import (
 // A diskWatch watches nothing: commands have no overlays here.
 type diskWatch struct{}
 
+// A diskLook is nothing here, either.
+type diskLook struct{}
+
 func (*Commands) watchDisk(ctx context.Context) (context.Context, diskWatch) { return ctx, diskWatch{} }
 
 func (diskWatch) finish(*jail.Result) {}

@@ -44,7 +44,8 @@ type Workspace struct {
 	noOverlay     bool  // no overlay can be mounted
 	canCopyMounts *bool // nil if not tried yet
 
-	tracker tracker
+	tracker  tracker
+	diskLook diskLook
 
 	ports      *jail.Ports      // that are published while golem has the workspace
 	portServer *jail.PortServer // serves them to golem ports, nil before the first command
