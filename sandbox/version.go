@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 )
 
@@ -56,8 +57,12 @@ func (v Version) String() string {
 // ParseVersion parses a word that String returned.
 func ParseVersion(word string) (Version, error) {
 	var v Version
-	if strings.Contains(word, "-") {
-		if _, err := fmt.Sscanf(word, "%x-%x-%x", &v.id, &v.size, &v.changed); err == nil && v.String() == word {
+	if parts := strings.SplitN(word, "-", 3); len(parts) == 3 {
+		var wrong [3]error
+		v.id, wrong[0] = strconv.ParseUint(parts[0], 16, 64)
+		v.size, wrong[1] = strconv.ParseInt(parts[1], 16, 64)
+		v.changed, wrong[2] = strconv.ParseInt(parts[2], 16, 64)
+		if wrong == [3]error{} && v.String() == word {
 			return v, nil
 		}
 	} else if s, err := hex.DecodeString(word); err == nil && len(s) == len(v.sum) && [16]byte(s) != (sum{}) {

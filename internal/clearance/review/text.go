@@ -11,8 +11,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/gabriel-vasile/mimetype"
-
 	"github.com/golem-forge/golem/internal/people/visible"
 )
 
@@ -276,14 +274,15 @@ func contents(c FileChange) []Flag {
 
 // about describes a content that is not shown.
 func about(c FileChange) string {
-	size, kind := c.Size, ""
+	size := c.Size
 	if c.Operation == remove {
 		size = c.OldSize
 	}
 	text := visible.Amount(size)
 	if c.New != nil && c.Operation != remove {
-		kind, _, _ = strings.Cut(mimetype.Detect(c.New).String(), ";")
-		text += ", " + visible.Line(kind, 100)
+		if kind := mediaType(c.New); kind != "" {
+			text += ", " + visible.Line(kind, 100)
+		}
 	}
 	if c.Binary {
 		text += ", binary"

@@ -11,8 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/jsonschema-go/jsonschema"
-
 	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -155,7 +153,7 @@ func notJSON(err error) error {
 
 // findMisfit says in plain words where a value does not match its schema, "" if it finds
 // nothing. If the schema is not plain, the validator checks the rest.
-func findMisfit(s *jsonschema.Schema, at string, value any) string {
+func findMisfit(s *jsonSchema, at string, value any) string {
 	switch v := value.(type) {
 	case map[string]any:
 		if s.Type != "object" {
@@ -186,17 +184,17 @@ func findMisfit(s *jsonschema.Schema, at string, value any) string {
 }
 
 // isPlain reports whether findMisfit checks everything that a schema says.
-func isPlain(s *jsonschema.Schema) bool {
+func isPlain(s *jsonSchema) bool {
 	if s.Type == "" || len(s.Enum) > 0 && (s.Type == "object" || s.Type == "array") {
 		return false
 	}
 	rest := *s
 	rest.Type, rest.Description, rest.Default, rest.Enum, rest.Minimum = "", "", nil, nil, nil
 	rest.Properties, rest.PropertyOrder, rest.Required, rest.Items = nil, nil, nil, nil
-	if rest.AdditionalProperties != nil && reflect.DeepEqual(rest.AdditionalProperties, &jsonschema.Schema{Not: &jsonschema.Schema{}}) {
+	if rest.AdditionalProperties != nil && reflect.DeepEqual(rest.AdditionalProperties, &jsonSchema{Not: &jsonSchema{}}) {
 		rest.AdditionalProperties = nil
 	}
-	if !reflect.DeepEqual(rest, jsonschema.Schema{}) || s.Items != nil && !isPlain(s.Items) {
+	if !reflect.DeepEqual(rest, jsonSchema{}) || s.Items != nil && !isPlain(s.Items) {
 		return false
 	}
 	for _, p := range s.Properties {
@@ -207,7 +205,7 @@ func isPlain(s *jsonschema.Schema) bool {
 	return true
 }
 
-func findObjectMisfit(s *jsonschema.Schema, at string, v map[string]any) string {
+func findObjectMisfit(s *jsonSchema, at string, v map[string]any) string {
 	var known []string
 	for key := range s.Properties {
 		known = append(known, key)

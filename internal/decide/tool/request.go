@@ -8,12 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"net"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/records/audit"
 )
 
 // An Approver answers requests: calls that the grant allows only with approval. Calls
@@ -131,7 +130,7 @@ func NewConnectRequest(workers []string, host string, ports []uint16, program, t
 	}
 	target := host
 	if len(ports) == 1 {
-		target = net.JoinHostPort(host, strconv.Itoa(int(ports[0])))
+		target = audit.Connection{Host: host, Port: ports[0]}.Address()
 	}
 	effects := []policy.Effect{{Verb: policy.Connect, Target: target}}
 	rule := "network.ask"

@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
-
-	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/golem-forge/golem/internal/decide/policy"
 )
@@ -66,15 +65,15 @@ type arguments struct {
 
 // An argumentSchema is the schema of a tool's arguments, with values derived from it.
 type argumentSchema struct {
-	schema   *jsonschema.Schema
-	exact    *jsonschema.Resolved // to validate values
-	plain    bool                 // findMisfit checks everything that the schema says
-	defaults []byte               // a JSON object with all defaults; nil for none
-	filled   map[string]any       // the same, decoded
+	schema   *jsonSchema
+	exact    validator
+	plain    bool           // findMisfit checks everything that the schema says
+	defaults []byte         // a JSON object with all defaults; nil for none
+	filled   map[string]any // the same, decoded
 }
 
-func newArgumentSchema(s *jsonschema.Schema) (argumentSchema, error) {
-	exact, err := s.Resolve(&jsonschema.ResolveOptions{ValidateDefaults: true})
+func newArgumentSchema(s *jsonSchema) (argumentSchema, error) {
+	exact, err := newValidator(s)
 	if err != nil {
 		return argumentSchema{}, err
 	}
@@ -101,7 +100,7 @@ func newArgumentSchema(s *jsonschema.Schema) (argumentSchema, error) {
 // if A has no schema: that is a bug in golem.
 func New[A any](t Tool, plan func(ctx context.Context, names Names, args A) (Plan, error)) Tool {
 	t.argSchema = sync.OnceValue(func() argumentSchema {
-		schema, err := jsonschema.For[A](nil)
+		schema, err := infer(reflect.TypeFor[A]())
 		if err == nil {
 			err = refine(schema, reflect.TypeFor[A]())
 		}
@@ -143,11 +142,11 @@ func (t Tool) RuleNames() []string {
 func (t Tool) currentName() string { return cmp.Or(t.AliasOf, t.Name) }
 
 // Schema returns the JSON schema of the arguments. The caller must not change it.
-func (t Tool) Schema() *jsonschema.Schema { return t.argSchema().schema }
+func (t Tool) Schema() *jsonSchema { return t.argSchema().schema }
 
 // refine adds the tags of the fields to an inferred schema, and disallows null for a
 // list.
-func refine(s *jsonschema.Schema, t reflect.Type) error {
+func refine(s *jsonSchema, t reflect.Type) error {
 	switch t.Kind() {
 	case reflect.Slice:
 		s.Type, s.Types = "array", nil
@@ -167,8 +166,8 @@ func refine(s *jsonschema.Schema, t reflect.Type) error {
 			p.Default = []byte(text)
 		}
 		if text, ok := f.Tag.Lookup("minimum"); ok {
-			var least float64
-			if _, err := fmt.Sscan(text, &least); err != nil {
+			least, err := strconv.ParseFloat(text, 64)
+			if err != nil {
 				return err
 			}
 			p.Minimum = &least

@@ -1,8 +1,8 @@
 package audit
 
 import (
-	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/golem-forge/golem/internal/decide/policy"
@@ -33,9 +33,14 @@ type Connection struct {
 	Note           string
 }
 
-// Address returns the host with its port.
+// Address returns the host with its port, as net.JoinHostPort does. Package net would make the
+// program for browsers too large.
 func (c Connection) Address() string {
-	return net.JoinHostPort(c.Host, strconv.Itoa(int(c.Port)))
+	host := c.Host
+	if strings.ContainsAny(host, ":%") {
+		host = "[" + host + "]"
+	}
+	return host + ":" + strconv.Itoa(int(c.Port))
 }
 
 // Intent returns the record of the decision to connect. It is written before the first

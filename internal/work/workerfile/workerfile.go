@@ -2,14 +2,10 @@
 package workerfile
 
 import (
-	"bytes"
 	"path"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
-
-	"github.com/golem-forge/golem/internal/work/strictyaml"
 )
 
 // Suffix is the ending of worker files. A YAML file is one only if it has a key of workers.
@@ -45,10 +41,7 @@ func HasKey(content []byte) bool {
 	if workerKey().Match(content) {
 		return true
 	}
-	node, _ := strictyaml.Parse("", bytes.TrimPrefix(content, []byte("\ufeff")))
-	return slices.ContainsFunc(node.Fields, func(f strictyaml.Field) bool {
-		return slices.Contains(strings.Split(ownKeys, "|"), f.Key.Text)
-	})
+	return parsesWithKey(content)
 }
 
 var workerKey = sync.OnceValue(func() *regexp.Regexp {
