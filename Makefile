@@ -59,7 +59,7 @@ SOAKTIME ?= 2m
 CROSS := darwin/arm64 windows/amd64
 BROWSER := js/wasm
 UNOPTIMISED := -gcflags='all=-N -l'
-BROWSER_PACKAGES := ./sandbox/... ./internal/decide/policy ./internal/decide/tool ./internal/work/toolset/file
+BROWSER_PACKAGES := ./sandbox/... ./cmd/golem-wasm ./internal/decide/policy ./internal/decide/tool ./internal/work/toolset/file
 
 # No cgo, so that the binary is static. Only the race detector needs it.
 export CGO_ENABLED := 0

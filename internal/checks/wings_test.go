@@ -33,7 +33,8 @@ var wings = []wing{
 	{"internal/hub", 6772, "work on many machines"},
 	{"internal/front", 32647, "the ways in: command line, full screen, browser, MCP, hub"},
 	{"internal/checks", 780, "tests of the architecture, the documents and the releases; helpers for tests"},
-	{"cmd", 24, "the two programs"},
+	{"cmd", 1200, "the programs: golem, golem-hub, and the one for browsers"},
+	{"web", 100, "the npm package for browsers, and its tests"},
 	{"examples", 459, "programs that use the public packages"},
 }
 

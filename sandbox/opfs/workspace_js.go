@@ -1,0 +1,176 @@
+package opfs
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"io/fs"
+	"path"
+	"regexp"
+	"strconv"
+	"sync"
+	"syscall/js"
+	"time"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Workspace is a directory of the origin that this tab holds. Many goroutines may use it at
+// once.
+type Workspace struct {
+	now  func() time.Time
+	meta js.Value // the directory for unfinished writes and renames
+	free func()   // releases the lock
+
+	mu    sync.Mutex // held by an operation, also while it waits for the browser
+	top   *node
+	next  uint64  // the next ID
+	temps uint64  // how many temporary files were made
+	stuck error   // why no operation is possible any more
+	held  []*node // files with an access handle, the one that was read last at the end
+}
+
+// The top directories: those of workspaces, and those for what is unfinished in them.
+const (
+	workspacesName = "workspaces"
+	metaName       = "golem-unfinished"
+)
+
+var validID = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+
+// Open opens the workspace of an ID made of letters, digits, - and _, and makes it if there is
+// none. It completes what a closed tab has begun. If another tab holds the workspace, the error
+// has the code ErrConflict. Now is the clock, such as time.Now.
+func Open(ctx context.Context, id string, now func() time.Time) (*Workspace, error) {
+	if !validID.MatchString(id) {
+		return nil, openError(id, &sandbox.Error{Code: sandbox.ErrInvalid, Hint: "the ID of a workspace has at most 64 letters, digits, - and _"})
+	}
+	w := &Workspace{now: now}
+	var random [8]byte
+	rand.Read(random[:]) // it never fails: see crypto/rand
+	// IDs of an earlier tab must not come again, because versions have them.
+	w.next = binary.LittleEndian.Uint64(random[:]) >> 2
+	storage := js.Global().Get("navigator").Get("storage")
+	if storage.IsUndefined() || storage.Get("getDirectory").IsUndefined() {
+		return nil, openError(id, &sandbox.Error{Code: sandbox.ErrInvalid, Hint: "this page has no storage; it needs a browser with OPFS, and https or localhost"})
+	}
+	if err := w.lock(ctx, id); err != nil {
+		return nil, openError(id, err)
+	}
+	if err := w.open(storage, id); err != nil {
+		w.free()
+		return nil, openError(id, err)
+	}
+	return w, nil
+}
+
+// openError returns an error of Open.
+func openError(id string, err error) error {
+	e := &sandbox.Error{Op: "open", Path: id, Code: sandbox.CodeOf(err)}
+	if known := (*sandbox.Error)(nil); errors.As(err, &known) {
+		e.Hint = known.Hint
+	}
+	return e
+}
+
+// lock takes the Web Lock of a workspace, or fails at once.
+func (w *Workspace) lock(ctx context.Context, id string) error {
+	got := make(chan bool, 1)
+	hold := js.FuncOf(func(_ js.Value, args []js.Value) any {
+		if args[0].IsNull() {
+			got <- false
+			return nil
+		}
+		promise := js.Global().Get("Promise").Call("withResolvers")
+		w.free = func() { promise.Call("resolve") }
+		got <- true
+		return promise.Get("promise")
+	})
+	defer hold.Release()
+	options := map[string]any{"ifAvailable": true}
+	locks := js.Global().Get("navigator").Get("locks")
+	if _, err := call(locks, "request", "golem-forge:"+id, options, hold); err != nil {
+		return err
+	}
+	select {
+	case ok := <-got:
+		if !ok {
+			return &sandbox.Error{Code: sandbox.ErrConflict, Hint: "another tab or sandbox has this workspace open; close it there, and try again"}
+		}
+		return nil
+	case <-ctx.Done():
+		return &sandbox.Error{Code: sandbox.ErrConflict, Hint: "the browser does not answer"}
+	}
+}
+
+// open opens the directories, and completes what is unfinished.
+func (w *Workspace) open(storage js.Value, id string) error {
+	origin, err := ask(storage, "getDirectory")
+	if err != nil {
+		return err
+	}
+	directory := func(top string) (at js.Value, err error) {
+		at = origin
+		for _, name := range []string{top, id} {
+			if err == nil {
+				at, err = ask(at, "getDirectoryHandle", name, map[string]any{"create": true})
+			}
+		}
+		return at, err
+	}
+	files, err := directory(workspacesName)
+	if err != nil {
+		return err
+	}
+	if w.meta, err = directory(metaName); err != nil {
+		return err
+	}
+	w.top = w.newNode(nil, "", fs.ModeDir|0o755, files)
+	return w.recover()
+}
+
+// Close gives the workspace back. Its backends must not be used any more.
+func (w *Workspace) Close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.held) > 0 {
+		w.release(w.held[0])
+	}
+	if w.free != nil {
+		w.free()
+		w.free = nil
+	}
+}
+
+// Backend returns a backend for a directory of the workspace, "." for all of it. If the
+// directory is missing, the first write makes it.
+func (w *Workspace) Backend(dir string) sandbox.Backend { return &backend{w, path.Clean(dir)} }
+
+// temp makes a temporary file, and returns its handle and name.
+func (w *Workspace) temp() (js.Value, string, error) {
+	w.mu.Lock()
+	w.temps++
+	name := tempName + strconv.FormatUint(w.temps, 36)
+	w.mu.Unlock()
+	handle, err := ask(w.meta, "getFileHandle", name, map[string]any{"create": true})
+	return handle, name, err
+}
+
+// tempName begins the names of temporary files.
+const tempName = "write-"
+
+// recover completes the rename of a directory, and removes the temporary files of a tab that
+// was closed.
+func (w *Workspace) recover() error {
+	if err := w.resume(); err != nil {
+		return err
+	}
+	entries, err := list(w.meta)
+	for _, e := range entries {
+		if err == nil {
+			_, err = ask(w.meta, "removeEntry", e.name, map[string]any{"recursive": true})
+		}
+	}
+	return err
+}
