@@ -105,17 +105,30 @@ func TestIgnoredWorker(t *testing.T) {
 }
 
 // TestUnreadWorker: a project file without workers is the only limit, so golem refuses a file
-// that was meant as a worker. In a directory without a project file it may be anything.
+// that was meant as a worker. In a directory without a project file only a file that was meant
+// as main.worker counts.
 func TestUnreadWorker(t *testing.T) {
 	for _, name := range []string{".main.worker", "workers/x/x.worker"} {
 		if _, err := Load(writeProgram(t, map[string]string{"golem-forge.config.yaml": "", name: ""})); err == nil || !strings.Contains(err.Error(), name+": this worker is not read, and the program has no other") {
 			t.Errorf("%s: got %v", name, err)
 		}
-		if _, err := Load(writeProgram(t, map[string]string{name: "", "workers/child.worker": "---\n---\nGo.\n"})); strings.Contains(name, "main") != (err != nil && strings.Contains(err.Error(), name+": this worker is not read")) {
+		if _, err := Load(writeProgram(t, map[string]string{name: "", "workers/child.worker": "---\n---\nGo.\n"})); strings.Contains(name, "main") != (err != nil && strings.Contains(err.Error(), "golem does not read this file")) {
 			t.Errorf("%s beside a worker: got %v", name, err)
 		}
-		if _, err := Load(writeProgram(t, map[string]string{name: ""})); err != nil && strings.Contains(err.Error(), "is not read") {
+		if _, err := Load(writeProgram(t, map[string]string{name: ""})); strings.Contains(name, "main") != (err != nil && strings.Contains(err.Error(), "golem does not read this file")) {
 			t.Errorf("%s without a project file: got %v", name, err)
 		}
+	}
+	const page = "---\nname: x\nsandbox: {zones: [{name: data}]}\n---\nGo.\n"
+	for _, name := range []string{"main.worker ", "main.worker\u00a0", "main.worker.txt", "main.md", "workers/x.md", "workers/x", "worker/x.txt", "workers/a/x.markdown"} {
+		o := writeProgram(t, map[string]string{"golem-forge.config.yaml": "", name: page})
+		if _, err := Load(o); err == nil || !strings.Contains(err.Error(), "this worker is not read") {
+			t.Errorf("%q: got %v", name, err)
+		}
+	}
+	o := writeProgram(t, map[string]string{"golem-forge.config.yaml": "", "workers/child.worker": "---\n---\nGo.\n", "a/main.worker ": page})
+	o.Dir = filepath.Join(o.Dir, "a")
+	if _, err := Load(o); err == nil || !strings.Contains(err.Error(), "\"a/main.worker \": this worker is not read") {
+		t.Errorf("next to the user: got %v", err)
 	}
 }

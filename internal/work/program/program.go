@@ -28,6 +28,7 @@ import (
 	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/internal/work/strictyaml"
 	"github.com/golem-forge/golem/internal/work/worker"
+	"github.com/golem-forge/golem/internal/work/workerfile"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -201,9 +202,9 @@ func Load(o Options) (*Program, error) {
 	return p, problems.Err()
 }
 
-// ignoredWorkers returns a problem for a main.worker between the directory of the user and
-// a program without one. The program would have only the limits of its project file, or of
-// another worker.
+// ignoredWorkers returns a problem for a main.worker, or a file that was meant as one, between
+// the directory of the user and a program without one. The program would have only the limits
+// of its project file, or of another worker.
 func ignoredWorkers(dir, root string, read []*worker.Worker) (problems strictyaml.Problems) {
 	at, err := filepath.Abs(dir)
 	if err != nil || slices.ContainsFunc(read, func(w *worker.Worker) bool { return worker.Stem(path.Base(w.File)) == "main" }) {
@@ -211,9 +212,13 @@ func ignoredWorkers(dir, root string, read []*worker.Worker) (problems strictyam
 	}
 	for ; at != root && at != filepath.Dir(at); at = filepath.Dir(at) {
 		rel, err := filepath.Rel(root, at)
-		if err == nil && exists(filepath.Join(at, project.EntryWorker)) {
+		entries, _ := os.ReadDir(at)
+		for _, e := range entries {
+			if err != nil || e.IsDir() || e.Name() != project.EntryWorker && !workerfile.IsNearMain(e.Name()) {
+				continue
+			}
 			shown := sandbox.Shown(filepath.ToSlash(rel))
-			problems.Note(strictyaml.Problem{Place: strictyaml.Place{Source: shown + "/" + project.EntryWorker}, What: "this worker is not read, and the program has no other",
+			problems.Note(strictyaml.Problem{Place: strictyaml.Place{Source: workerfile.Shown(filepath.ToSlash(filepath.Join(rel, e.Name())))}, What: "this worker is not read, and the program has no other",
 				Hint: "write worker_paths: [" + shown + "] in the project file above it, or a project file next to it"})
 		}
 	}

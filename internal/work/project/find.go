@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/golem-forge/golem/internal/work/strictyaml"
+	"github.com/golem-forge/golem/internal/work/workerfile"
 )
 
 // The names of the project file.
@@ -23,8 +24,8 @@ const EntryWorker = "main.worker"
 // if it has none. It walks up from dir and takes the nearest directory with a project
 // file. If there is none, it takes the nearest directory with main.worker, and otherwise
 // dir itself. Both spellings of the file name in one directory are an error. So is a file
-// on the way whose name is nearly that of a project file: its limits must not be missing
-// in silence.
+// on the way whose name is nearly that of a project file, or nearly main.worker in a program without a project
+// file: its limits must not be missing in silence.
 func Find(dir string) (root, file string, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
@@ -34,7 +35,7 @@ func Find(dir string) (root, file string, err error) {
 		return "", "", newProblem(dir, "not a directory", "name the program's directory")
 	}
 	root = dir
-	program := false
+	program, near := false, ""
 	for at := dir; ; at = filepath.Dir(at) {
 		file, err := findFile(at)
 		if err != nil {
@@ -46,9 +47,14 @@ func Find(dir string) (root, file string, err error) {
 		if !program {
 			if program, _ = exists(filepath.Join(at, EntryWorker)); program {
 				root = at
+			} else if near == "" {
+				near = findNearMain(at)
 			}
 		}
 		if at == filepath.Dir(at) {
+			if near != "" {
+				return "", "", newProblem(workerfile.Shown(near), "golem does not read this file", "the file of a program's first worker is called "+EntryWorker+"; rename it, or move it away")
+			}
 			return root, "", nil
 		}
 	}
@@ -79,6 +85,17 @@ func findFile(dir string) (string, error) {
 		return FileShort, nil
 	}
 	return "", nil
+}
+
+// findNearMain returns the name of a regular file in a directory that was probably meant as its
+// main.worker, "" if there is none.
+func findNearMain(dir string) string {
+	for _, name := range namesIn(dir) {
+		if workerfile.IsNearMain(name) && !isOfEditor(name) && isMisnamed(dir, name, EntryWorker) && !isDir(filepath.Join(dir, name)) {
+			return filepath.Join(dir, name)
+		}
+	}
+	return ""
 }
 
 func exists(name string) (bool, error) {

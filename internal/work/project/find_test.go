@@ -45,6 +45,33 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestNearMain: without a project file, main.worker has the only limits of a program, so golem
+// stops at a file that was meant as one.
+func TestNearMain(t *testing.T) {
+	for _, test := range []struct {
+		files []string
+		from  string
+		want  string // a part of the error, "" for none
+	}{
+		{[]string{"a/main.worker "}, "a", "/a/main.worker \": golem does not read this file; the file of a program's first worker is called main.worker"},
+		{[]string{"a/main.worker\u00a0", "a/b/x"}, "a/b", "golem does not read this file"},
+		{[]string{"main.worker", "a/Main.Worker.txt"}, "a", "a/Main.Worker.txt: golem does not read this file"},
+		{[]string{"main.worker", "main.worker.txt"}, ".", ""},
+		{[]string{"main.worker.txt", "a/main.worker"}, "a", ""},
+		{[]string{"main.worker~", ".main.worker.swp/x", "main.worker.js", "writer.worker"}, ".", ""},
+		{[]string{"a/" + project.File, "a/b/main.worker.md"}, "a/b", ""}, // worker.FindUnread reports it
+	} {
+		top := t.TempDir()
+		for _, file := range test.files {
+			must(t, os.MkdirAll(filepath.Join(top, filepath.Dir(file)), 0o777))
+			must(t, os.WriteFile(filepath.Join(top, file), nil, 0o666))
+		}
+		if _, _, err := project.Find(filepath.Join(top, test.from)); (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q: got %v, want %q", test.files, err, test.want)
+		}
+	}
+}
+
 func TestFindRelative(t *testing.T) {
 	top, err := filepath.EvalSymlinks(t.TempDir())
 	must(t, err)

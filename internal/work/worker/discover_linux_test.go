@@ -42,12 +42,15 @@ func TestFindUnread(t *testing.T) {
 		"main.yaml": "\"toolsets\": {}", "main.yml": "  toolsets : {}", "workers/a.yaml": "{prompt: x}", "workers/.a.yml": "\ufeffinstructions: x", "WORKERS/a.YML": "x: 1\nPrompt: x",
 		"agents/x.worker": "", "a/b/c/d/e/x.worker": "", ".sandbox/main.worker": "", "agents/X.Worker.md": "", "workers/x.workers": "", "main.workers": "",
 		"main.YAML": "name: x\nsandbox: {zones: [{name: data}]}", "workers/b.yml": "{description: x, sandbox: inherit}", "./main.yml": "attachmentPolicy: {}",
+		"main.worker ": "", "main.worker\u00a0": "", "main.worker.disabled": "", "main (1).worker": "", "main.wroker": "",
+		"workers/x.md": "---\nname: x\nsandbox: inherit\n---\nGo.\n", "workers/a/x": "# x\n---\n---\nGo.\n", "Workers/x.txt": "\ufeff---\r\nTool_Rules: []\r\n---\r\n", "main.md": "---\nmodel: x\n---\n",
 	} {
 		if err := worker.FindUnread(writeProgram(t, map[string]string{name: text}), []string{"workers"}, nil).Err(); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	for name, text := range map[string]string{"service.worker.js": "", "openapi.yaml": "prompt: x", "main.yaml": "hosts: all", "main.yml": "name: x\nmodel: y", "./main.yaml": "sandbox: {}\nhosts: all", "node_modules/x/a.worker": "", "agents/x.worker.js": "", "openapi/x.yaml": "sandbox: {}", "tasks/main.yml": "prompt: x", "workers/deploy.yaml": "kind: Deployment"} {
+	for name, text := range map[string]string{"service.worker.js": "", "openapi.yaml": "prompt: x", "main.yaml": "hosts: all", "main.yml": "name: x\nmodel: y", "./main.yaml": "sandbox: {}\nhosts: all", "node_modules/x/a.worker": "", "agents/x.worker.js": "", "openapi/x.yaml": "sandbox: {}", "tasks/main.yml": "prompt: x", "workers/README.md": "# Workers\nprompt: x\n", "workers/page.md": "---\ntitle: x\ndescription: y\n---\n", "workers/x.lua": "--- x\nname: y\n---\n", "workers/a.md": "---\nname: x\n",
+		"docs/x.md": "---\nname: x\n---\n", "main.worker.js": "---\n---\n", "workers/deploy.yaml": "kind: Deployment"} {
 		if err := worker.FindUnread(writeProgram(t, map[string]string{name: text}), []string{"workers"}, nil).Err(); err != nil {
 			t.Errorf("%s: got %v", name, err)
 		}

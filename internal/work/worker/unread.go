@@ -54,10 +54,10 @@ func (d *finder) reportUnread(paths []string) {
 			info, err := d.root.Stat(e.Name())
 			isDir = err == nil && info.IsDir()
 		}
-		if isDir && slices.Contains([]string{"worker", "workers"}, plainName(e.Name())) {
+		if isDir && slices.Contains([]string{"worker", "workers"}, meantFor(e.Name())) {
 			d.reportBelow(e.Name(), 1)
 		} else if !isDir {
-			d.reportUnreadFile(e.Name(), workerName(e.Name()) == "main")
+			d.reportUnreadFile(e.Name(), meantFor(e.Name()) == "main")
 		} else if e.IsDir() {
 			others = append(others, e.Name())
 		}
@@ -120,7 +120,7 @@ func (d *finder) reportBelow(dir string, depth int) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return
 	}
-	if err != nil && d.onlyMain && depth > 1 && workerName(dir+"/worker") != "main" {
+	if err != nil && d.onlyMain && depth > 1 && meantFor(dir+"/worker") != "main" {
 		return
 	}
 	if err != nil {
@@ -136,21 +136,36 @@ func (d *finder) reportBelow(dir string, depth int) {
 	}
 }
 
-// reportUnreadFile reports a file with the name of a worker. If isLikely, it also reports a
-// YAML file that may be one: it has keys of workers, or golem cannot read it.
+// reportUnreadFile reports a file with the name of a worker. If isLikely, it also reports
+// another file that may be one: it has the keys of a worker, or golem cannot read it.
 func (d *finder) reportUnreadFile(name string, isLikely bool) {
-	if d.seen[name] || d.onlyMain && workerName(name) != "main" {
+	worker, isWorker := workerfile.Meant(name)
+	if d.seen[name] || d.onlyMain && worker != "main" {
 		return
 	}
-	plain := plainName(name)
-	isWorker := slices.Contains([]string{suffix, suffix + "s"}, path.Ext(plain))
-	if isYAML := strings.HasSuffix(plain, ".yaml") || strings.HasSuffix(plain, ".yml"); isYAML && isLikely {
-		data, err := d.readContent(name)
-		isWorker = err != nil || workerfile.LikelyHasKey(data) || hasKeysOfWorker(data)
+	if isLikely && !isWorker && d.files < maxUnreadNames {
+		d.files++
+		isWorker = d.hasWorker(name)
 	}
 	if isWorker {
-		d.addProblem(sandbox.Shown(name), "this worker is not read, and the program has no other"+d.missing(), "a worker is a regular file main.worker, workers/NAME.worker or workers/NAME/worker.worker; rename it, move it away, or write its directory in worker_paths")
+		d.addProblem(workerfile.Shown(name), "this worker is not read, and the program has no other"+d.missing(), "a worker is a regular file main.worker, workers/NAME.worker or workers/NAME/worker.worker; rename it, move it away, or write its directory in worker_paths")
 	}
+}
+
+// hasWorker reports whether the content of a file is that of a worker: YAML with its keys, or
+// front matter with them, as in workers/x.md.
+func (d *finder) hasWorker(name string) bool {
+	data, err := d.readContent(name)
+	switch strings.ToLower(path.Ext(name)) {
+	case ".yaml", ".yml":
+		return err != nil || workerfile.LikelyHasKey(data) || hasKeysOfWorker(data)
+	}
+	if err != nil {
+		return errors.Is(err, fs.ErrPermission)
+	}
+	r := &reader{w: &Worker{File: name}}
+	page, ok := r.split(data)
+	return ok && page.above > 0 && hasHeadOfWorker(page.head)
 }
 
 // missing completes what a program lacks if golem does not read a file.
@@ -161,39 +176,37 @@ func (d *finder) missing() string {
 	return ""
 }
 
-// plainName returns the last part of a name in lower case, without dots at its beginning and
-// without what editors and people append to the name of a worker file.
-func plainName(name string) string {
-	plain := strings.TrimLeft(strings.ToLower(path.Base(name)), ".")
-	for _, more := range []string{".md", ".txt", ".json", ".yaml", ".yml", ".bak", ".old", ".orig", "~"} {
-		if stem := strings.TrimSuffix(plain, more); path.Ext(stem) == suffix {
-			return stem
-		}
-	}
-	return plain
-}
-
-// workerName returns the name of the worker that a file is meant to hold.
-func workerName(name string) string {
-	plain := plainName(name)
-	stem := strings.TrimSuffix(plain, path.Ext(plain))
-	if stem == "worker" {
-		return plainName(path.Dir(name))
-	}
-	return stem
+// meantFor returns the name of the worker that a file is meant to hold.
+func meantFor(name string) string {
+	worker, _ := workerfile.Meant(name)
+	return worker
 }
 
 // hasKeysOfWorker reports whether all keys of a YAML file are those of workers, and not only
 // keys that many files have.
 func hasKeysOfWorker(data []byte) bool {
 	node, _ := strictyaml.Parse("", data)
-	known, isOwn := Schema().Keys, false
+	isOwn := false
 	for _, f := range node.Fields {
-		name := strings.ToLower(strictyaml.SnakeCase(f.Key.Text))
-		if !slices.ContainsFunc(known, func(k strictyaml.Key) bool { return k.Name == name }) {
+		if !isKey(f.Key.Text) {
 			return false
 		}
-		isOwn = isOwn || !slices.Contains([]string{"name", "description", "mode", "model"}, name)
+		isOwn = isOwn || !slices.Contains([]string{"name", "description", "mode", "model"}, plainKey(f.Key.Text))
 	}
 	return isOwn
+}
+
+// hasHeadOfWorker reports whether front matter may be that of a worker: it is empty, or has a
+// key of workers that pages of documents lack.
+func hasHeadOfWorker(head string) bool {
+	node, _ := strictyaml.Parse("", []byte(head))
+	return len(node.Fields) == 0 || slices.ContainsFunc(node.Fields, func(f strictyaml.Field) bool {
+		return isKey(f.Key.Text) && plainKey(f.Key.Text) != "description"
+	})
+}
+
+func plainKey(key string) string { return strings.ToLower(strictyaml.SnakeCase(key)) }
+
+func isKey(key string) bool {
+	return slices.ContainsFunc(Schema().Keys, func(k strictyaml.Key) bool { return k.Name == plainKey(key) })
 }
