@@ -124,7 +124,7 @@ func (d *Commits) target(name string) (Target, error) {
 	for _, t := range d.targets {
 		if t.Name == name || name == "" && (len(d.targets) == 1 || t.Name == "origin") {
 			if t.far() && t.Off != "" {
-				return Target{}, &sandbox.Error{Op: "target", Path: t.Name, Code: "blocked", Hint: "the network is off: " + t.Off + "; use a target on this machine"}
+				return Target{}, &sandbox.Error{Op: "target", Path: t.Name, Code: "blocked", Hint: t.Off + " does not allow its host; use a target on this machine"}
 			}
 			return t, nil
 		}

@@ -53,7 +53,8 @@ type Egress struct {
 	Count func() func() Refused
 	// Suggest, if set, returns what the user can add to the hosts of a command, as --net
 	// writes it, so that it reaches these. It returns nil if a host cannot be added.
-	Suggest func(ctx context.Context, command, hosts []string) []string
+	// does. Denied is the policy that forbids some of the hosts, "" for none.
+	Suggest func(ctx context.Context, command, hosts []string) (add []string, denied string)
 }
 
 // Refused is what golem refused while a command ran.
@@ -62,6 +63,8 @@ type Refused struct {
 	Times int      // how often commands asked for them
 	More  bool     // there were other hosts, too
 	Add   []string // what Suggest returned, for a command that failed
+
+	Denied string // the policy that forbids some of the hosts, "" for none
 }
 
 // String describes the hosts: "asked for a.example 3 times".
@@ -86,8 +89,21 @@ func (r Refused) String() string {
 	return text + times
 }
 
-// Keys says which keys of golem-forge.config.yaml allow the hosts, "" if Add is empty.
-func (r Refused) Keys() string {
+// Advice says for a worker what can be done: which keys allow the hosts, or that a policy
+// forbids them. It is "" if golem knows nothing.
+func (r Refused) Advice() string {
+	var parts []string
+	if r.Denied != "" {
+		parts = append(parts, "a policy of this machine or user does not allow that")
+	}
+	if keys := r.keys(); keys != "" {
+		parts = append(parts, "the user can allow that: "+keys)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// keys says which keys of golem-forge.config.yaml allow the hosts, "" if Add is empty.
+func (r Refused) keys() string {
 	var presets, hosts, parts []string
 	for _, item := range r.Add {
 		if item = strings.TrimPrefix(item, "+"); strings.ContainsAny(item, ".:") {

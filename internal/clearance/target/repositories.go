@@ -42,12 +42,14 @@ func (d *Repositories) Open(ctx context.Context) (*clearance.Commits, error) {
 	if err != nil {
 		return nil, err
 	}
-	off := ""
-	if place, is := d.Targets.Project.Ceiling.NetworkOff(); is {
-		off = place.String()
-	}
 	var targets []clearance.Target
 	for _, t := range d.Targets.List() {
+		off := ""
+		if at := t.Address(); at != "" {
+			if place, denied := d.Targets.Project.Ceiling.DeniedAddress(at); denied {
+				off = place.String()
+			}
+		}
 		targets = append(targets, clearance.Target{Off: off, Name: t.Name, Type: t.Type, Path: t.Path, URL: t.URL, Repo: t.Repo, Branch: t.Branch, Hooks: t.Hooks, Web: d.Web})
 	}
 	commits, err := clearance.Open(d.Folder, store, targets, d.Env.credentials(d.Worker))

@@ -22,9 +22,10 @@ type NetworkAnswer struct {
 	Allowed bool     `json:"allowed"`
 	Trusted *bool    `json:"trusted,omitempty"`
 	Reason  string   `json:"reason"`
-	Rule    string   `json:"rule,omitempty"` // the rule that allows it
-	From    string   `json:"from"`           // where the hosts are written
-	Hosts   []string `json:"hosts"`          // all that may be reached, "*" for every host
+	Rule    string   `json:"rule,omitempty"`  // the rule that allows it
+	From    string   `json:"from"`            // where the hosts are written
+	Limit   string   `json:"limit,omitempty"` // the policy of this machine or the user that forbids it
+	Hosts   []string `json:"hosts"`           // all that may be reached, "*" for every host
 }
 
 // Network answers whether commands of the subject may get a URL. The URL may also be a
@@ -58,6 +59,11 @@ func (s Subject) Network(text string) (NetworkAnswer, error) {
 		a.Allowed, a.Reason = true, "commands here reach every host"
 	default:
 		a.Allowed, a.Rule, a.Reason = true, sandbox.Shown(rules[i].String()), at+" is among the hosts"
+	}
+	if s.HostLimit != nil && !a.Allowed {
+		if a.Limit = s.HostLimit(host, port); a.Limit != "" {
+			a.Reason = at + " is not allowed on this machine: " + a.Limit
+		}
 	}
 	if s.Trusted {
 		return a, nil

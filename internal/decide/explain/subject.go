@@ -21,6 +21,8 @@ type Subject struct {
 	ApprovalFrom string // where the mode is written
 	Trusted      bool   // the user trusts the program
 	HostsFrom    string // where the hosts are written
+	// HostLimit returns the policy that forbids a host and a port, "" for none.
+	HostLimit func(host string, port uint16) string
 }
 
 // A Link is one worker in the chain of callers.

@@ -272,7 +272,11 @@ func examineLevel(p *program.Program, best jail.Level) []finding {
 	if needs == policy.AnyLevel {
 		return nil
 	}
-	f := finding{Name: "required", Holds: "yes", Why: "the program requires " + needs.String() + " (require_os_sandbox)"}
+	who := "the program"
+	if at := p.Project.PlaceOf("sandbox.require_os_sandbox"); needs == p.Project.Grant().Level && at.Line > 0 {
+		who = visible.Text(at.String())
+	}
+	f := finding{Name: "required", Holds: "yes", Why: who + " requires " + needs.String() + " (require_os_sandbox)"}
 	switch {
 	case needs > policy.Namespaces:
 		f.Holds, f.Why = "no", f.Why+", which this version does not have: its commands are refused"

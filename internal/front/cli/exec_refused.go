@@ -27,7 +27,13 @@ func (f *execFlags) explainRefused(w io.Writer, hosts policy.Hosts, args []strin
 		why = "the network was off"
 	}
 	fmt.Fprintf(w, "golem: %s; %s %s\n", why, visible.Text(sandbox.Shown(filepath.Base(args[0]))), r)
+	if r.Denied != "" {
+		fmt.Fprintf(w, "golem: %s does not allow that; golem explain --net HOST says what decides about a host\n", visible.Text(r.Denied))
+	}
 	if len(r.Add) == 0 {
+		if r.Denied != "" {
+			return
+		}
 		fmt.Fprintln(w, "golem: golem audit show --net lists them; --net +HOST allows one")
 		return
 	}

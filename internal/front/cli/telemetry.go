@@ -53,8 +53,8 @@ func newTracer(p *program.Program, tell func(string)) *tracer {
 	if err != nil || settings.URL == nil {
 		return nil
 	}
-	if place, off := p.Project.Ceiling.NetworkOff(); off {
-		tell("no spans are sent: " + place.String() + " allows no network")
+	if place, denied := p.Project.Ceiling.DeniedURL(settings.URL.String()); denied {
+		tell("no spans are sent: " + place.String() + " does not allow the host " + visible.Text(settings.URL.Host))
 		return nil
 	}
 	requests := network.NewOwnRequests("telemetry", "your OTEL_EXPORTER_OTLP_ENDPOINT", time.Now)

@@ -123,8 +123,8 @@ func trustState(p *program.Program) (trustDocument, error) {
 	for _, w := range p.TrustRequest().Permissions() {
 		doc.Grants = append(doc.Grants, trust.Permission{What: visible.Text(w.What), From: visible.Text(w.From)})
 	}
-	if place, off := p.Project.Ceiling.NetworkOff(); off {
-		doc.Limits = append(doc.Limits, "the network stays off: "+visible.Text(place.String()))
+	for _, limit := range p.Project.Ceiling.NetworkLimits() {
+		doc.Limits = append(doc.Limits, visible.Text(limit))
 	}
 	return doc, nil
 }

@@ -28,6 +28,9 @@ type Options struct {
 	// Optional are hosts that programs ask for and do not need. golem refuses them without a
 	// question if they are not listed.
 	Optional []string
+	// Denied, if set, returns why nobody may allow a host that is not listed, nil if somebody
+	// may.
+	Denied func(host string, port uint16) error
 	// Patience is how long a connection waits for an answer. If it is zero, the connection
 	// waits as long as the question is open: the program has a timeout of its own.
 	Patience time.Duration

@@ -119,6 +119,12 @@ func (n *Network) decide(ctx context.Context, host string, port uint16, program 
 	if n.o.Ask == nil && len(rules) > 0 {
 		return nil, "", refusal("the session has read untrusted content, and nobody can be asked about " + host)
 	}
+	if n.o.Denied != nil && len(rules) == 0 {
+		if err := n.o.Denied(host, port); err != nil {
+			n.o.Missed(host, port)
+			return nil, "", refusal(err.Error())
+		}
+	}
 	if _, err := netip.ParseAddr(host); len(rules) == 0 && (err == nil || !n.o.asksUnlisted()) {
 		at := net.JoinHostPort(host, strconv.Itoa(int(port)))
 		n.o.Missed(host, port)

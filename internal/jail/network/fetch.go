@@ -44,6 +44,9 @@ func (f *Fetcher) Check(u *url.URL, tainted bool) (ask bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if err := f.n.denyUnlisted(f.hosts, host, port); err != nil {
+		return false, err
+	}
 	if rules := f.hosts.Find(host, port); len(rules) > 0 {
 		return tainted && slices.ContainsFunc(rules, policy.HostRule.CanWrite), nil
 	}
@@ -66,6 +69,9 @@ func (f *Fetcher) Check(u *url.URL, tainted bool) (ask bool, err error) {
 func (f *Fetcher) Get(ctx context.Context, u *url.URL) (answer *http.Response, hide func(string) string, err error) {
 	host, port, err := hostOf(u)
 	if err != nil {
+		return nil, nil, err
+	}
+	if err := f.n.denyUnlisted(f.hosts, host, port); err != nil {
 		return nil, nil, err
 	}
 	rules := f.hosts.Find(host, port)

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -88,7 +89,7 @@ func (n *Networks) Egress(hosts policy.Hosts, workers []string, source func() st
 		}
 		log := &connectionLog{journal: n.Journal, workers: workers, prefix: n.newName()}
 		return egress.New(egress.Options{Hosts: hosts, AllowPrivate: n.Project.AllowPrivate, Private: n.Project.Private, Proxy: environmentProxy, Record: log.record, Missed: missed.add, Now: n.Now, Authority: authority, Credentials: credentials, Program: program,
-			Optional: n.Project.Optional, Tainted: func() bool { return source() != "" }, ListedOnly: !n.Project.AskHosts || hosts.IsEmpty(),
+			Optional: n.Project.Optional, Denied: n.deny, Tainted: func() bool { return source() != "" }, ListedOnly: !n.Project.AskHosts || hosts.IsEmpty(),
 			Ask:   func(ctx context.Context, q egress.Question) egress.Answer { return n.askHost(ctx, workers, q, source) },
 			Meter: n.Meter})
 	}
@@ -101,6 +102,23 @@ func (n *Networks) Egress(hosts policy.Hosts, workers []string, source func() st
 		e.JavaStore = sync.OnceValue(func() []byte { return javaStore(e.Certificates) })
 	}
 	return e
+}
+
+// deny returns the error for a host that a policy forbids, nil if none does. Workers and
+// commands get the error, so it has no path of the host: golem explain names the policy.
+func (n *Networks) deny(host string, port uint16) error {
+	if _, denied := n.Project.Ceiling.DeniedHost(host, port); denied {
+		return fmt.Errorf("%s is not allowed: a policy of this machine or user lists the hosts that may be reached", net.JoinHostPort(host, strconv.Itoa(int(port))))
+	}
+	return nil
+}
+
+// denyUnlisted is deny for a host that is not on a list, which is within the policy.
+func (n *Networks) denyUnlisted(list policy.Hosts, host string, port uint16) error {
+	if list.IsAll() || len(list.Find(host, port)) > 0 {
+		return nil
+	}
+	return n.deny(host, port)
 }
 
 // hostPorts returns the ports of 127.0.0.1 that a list names. They are ports of the host.

@@ -58,8 +58,12 @@ func emptyDirectory(base string) (string, error) {
 // client has no hosts. That is a problem only if the user has named it for this call.
 func AddPresets(p *project.Project, list []Preset, named []string) (problems strictyaml.Problems) {
 	for _, s := range list {
-		p.AddHosts(s.Hosts.Rules())
-		if s.Err != nil && slices.Contains(named, s.Name) {
+		place, less := p.AddPreset(s.Name, s.Hosts.Rules())
+		isNamed := slices.Contains(named, s.Name)
+		if less && isNamed {
+			problems = append(problems, strictyaml.Problem{Place: strictyaml.Place{Source: "--net"}, What: "the preset " + s.Name + " is not allowed: " + place.String(), Hint: "leave out +" + s.Name})
+		}
+		if s.Err != nil && isNamed {
 			problems = append(problems, strictyaml.Problem{Place: strictyaml.Place{Source: "--net"}, What: s.Err.Error(), Hint: "name the hosts instead, such as --net +mirror.example.org"})
 		}
 	}

@@ -77,8 +77,9 @@ const suggestTime = 5 * time.Second
 
 // suggest returns what --net adds so that a command reaches some hosts: presets first, and
 // the hosts that no preset has. It returns nil if these are many, or one cannot be added.
-// The command says which preset counts if several have a host.
-func (n *Networks) suggest(ctx context.Context, command, hosts []string) (add []string) {
+// The command says which preset counts if several have a host. Denied is the policy that
+// forbids some of the hosts, "" for none.
+func (n *Networks) suggest(ctx context.Context, command, hosts []string) (add []string, denied string) {
 	ctx, cancel := context.WithTimeout(ctx, suggestTime)
 	defer cancel()
 	rest := slices.Clone(hosts)
@@ -88,20 +89,33 @@ func (n *Networks) suggest(ctx context.Context, command, hosts []string) (add []
 		}
 		preset := n.findPreset(ctx, name)
 		others := slices.DeleteFunc(slices.Clone(rest), func(host string) bool { return hasHost(preset.Hosts, host) })
-		if len(others) < len(rest) {
-			rest, add = others, append(add, "+"+name)
+		if len(others) == len(rest) {
+			continue
+		}
+		rest = others
+		if _, place, less := n.Project.Ceiling.LimitHosts(preset.Hosts, name); less {
+			denied = place.String()
+		} else {
+			add = append(add, "+"+name)
 		}
 	}
 	if len(rest) > maxSuggested {
-		return nil
+		return nil, denied
 	}
 	for _, host := range rest {
-		if _, err := policy.ParseHost(host); err != nil || !strings.ContainsAny(host, ".:") {
-			return nil
+		r, err := policy.ParseHost(host)
+		if err != nil || !strings.ContainsAny(host, ".:") {
+			return nil, denied
 		}
-		add = append(add, "+"+host)
+		if allowed, place, less := n.Project.Ceiling.LimitHosts(policy.HostsOfRules(r), ""); !less {
+			add = append(add, "+"+host)
+		} else if allowed.IsEmpty() {
+			denied = place.String()
+		} else if one := allowed.Patterns()[0]; hasHost(allowed, one) { // one of its ports
+			add = append(add, "+"+one)
+		}
 	}
-	return add
+	return add, denied
 }
 
 // orderPresets returns the names of all presets: first those whose client a command names.

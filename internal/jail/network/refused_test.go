@@ -11,6 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/jail/preset"
+	"github.com/golem-forge/golem/internal/work/project"
 )
 
 func TestCounts(t *testing.T) {
@@ -75,20 +76,44 @@ func TestSuggest(t *testing.T) {
 		{"./build", "intranet", ""},
 		{"./build", "a..b.example", ""},
 	} {
-		if got := strings.Join(n.suggest(t.Context(), strings.Fields(test.command), strings.Fields(test.hosts)), " "); got != test.want {
+		add, _ := n.suggest(t.Context(), strings.Fields(test.command), strings.Fields(test.hosts))
+		if got := strings.Join(add, " "); got != test.want {
 			t.Errorf("%s, %s: got %q, want %q", test.command, test.hosts, got, test.want)
 		}
 	}
 	if asked != len(preset.All()) {
 		t.Errorf("golem asked %d clients, want each of %d once", asked, len(preset.All()))
 	}
-	n.presets = nil
+	layer, err := project.ParsePolicy("policy.yaml", []byte("network: {allow: [ok.example, 'one.example:443'], presets: [npm]}"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Project.Ceiling = project.Ceiling{layer}
+	for _, test := range []struct{ command, hosts, want, denied string }{
+		{"npm install", "mirror.example", "+npm", ""},
+		{"pip install x", "mirror.example", "", "policy.yaml:1"},
+		{"./build", "ok.example", "+ok.example", ""},
+		{"./build", "one.example", "+one.example:443", ""},
+		{"./build", "ok.example evil.example", "+ok.example", "policy.yaml:1"},
+	} {
+		add, denied := n.suggest(t.Context(), strings.Fields(test.command), strings.Fields(test.hosts))
+		if got := strings.Join(add, " "); got != test.want || denied != test.denied {
+			t.Errorf("below a policy, %s, %s: got %q, denied by %q, want %q, %q", test.command, test.hosts, got, denied, test.want, test.denied)
+		}
+	}
+	if err := n.denyUnlisted(policy.Hosts{}, "evil.example", 443); err == nil || strings.Contains(err.Error(), "policy.yaml") {
+		t.Errorf("a host that the policy lacks: %v", err)
+	}
+	if err := n.denyUnlisted(policy.HostsOf("registry.example"), "registry.example", 443); err != nil {
+		t.Errorf("a host of a preset: %v", err)
+	}
+	n.Project.Ceiling, n.presets = nil, nil
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := n.suggest(ended, []string{"npm"}, []string{"mirror.example"}); !slices.Equal(got, []string{"+mirror.example"}) {
+	if got, _ := n.suggest(ended, []string{"npm"}, []string{"mirror.example"}); !slices.Equal(got, []string{"+mirror.example"}) {
 		t.Errorf("after a signal: %q", got)
 	}
-	if keys := (jail.Refused{Add: []string{"+npm", "+a.example"}}).Keys(); keys != "npm in network.presets, a.example in network.allow of golem-forge.config.yaml" {
+	if keys := (jail.Refused{Add: []string{"+npm", "+a.example"}}).Advice(); keys != "the user can allow that: npm in network.presets, a.example in network.allow of golem-forge.config.yaml" {
 		t.Error(keys)
 	}
 }

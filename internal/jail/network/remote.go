@@ -50,6 +50,9 @@ func (r *Remote) Check() (ask bool, err error) {
 		return r.source() != "", nil
 	}
 	at := net.JoinHostPort(r.host, strconv.Itoa(int(r.port)))
+	if err := r.n.denyUnlisted(r.hosts, r.host, r.port); err != nil {
+		return false, err
+	}
 	_, notName := netip.ParseAddr(r.host)
 	if r.hosts.IsEmpty() || notName == nil || !r.n.Project.AskHosts || approval.Mode(r.n.Project.Approval) == approval.ApproveAll { // approve_all would open the network
 		return false, fmt.Errorf("%s is not among the hosts that the worker reaches; list it under sandbox.network in golem-forge.config.yaml, and in the worker file", at)
@@ -64,6 +67,9 @@ func (r *Remote) Dial() (*RemoteRequests, error) {
 		return nil, err
 	}
 	rules := r.hosts.Find(r.host, r.port)
+	if err := r.n.denyUnlisted(r.hosts, r.host, r.port); err != nil {
+		return nil, err
+	}
 	if len(rules) == 0 { // the user has approved the call
 		rules = []policy.HostRule{{Host: r.host, Ports: []uint16{r.port}}}
 	}

@@ -148,29 +148,12 @@ func (l *Limits) checkTargets(p *program.Program) error {
 			}
 			continue
 		}
-		host := targetHost(t)
+		host := t.Address()
 		if !l.MayReach(host) {
 			return l.refuse(about+" is at "+sandbox.Shown(host)+", and git connects there outside the jail", "--reach "+sandbox.Shown(host))
 		}
 	}
 	return nil
-}
-
-// targetHost returns the host of a repository, with its port.
-func targetHost(t project.Target) string {
-	text := t.URL
-	if text == "" {
-		text = "https://github.com"
-	}
-	if u, err := url.Parse(text); err == nil && u.Host != "" {
-		return withPort(u)
-	}
-	_, rest, ok := strings.Cut(text, "@") // user@host:path
-	if !ok {
-		rest = text
-	}
-	host, _, _ := strings.Cut(rest, ":")
-	return net.JoinHostPort(host, "22")
 }
 
 // checkFiles checks the files and sockets that golem opens outside the mounts.

@@ -20,6 +20,12 @@ func (p *Program) Subject(name string) (explain.Subject, error) {
 	}
 	s := explain.Subject{Protect: p.Project.Protect, Grant: p.Project.Grant(), Trusted: trusted,
 		Approval: p.Project.Approval, ApprovalFrom: p.Project.PlaceOf("approval.mode").String(), HostsFrom: p.Project.NetworkPlace().String()}
+	s.HostLimit = func(host string, port uint16) string {
+		if place, denied := p.Project.Ceiling.DeniedHost(host, port); denied {
+			return place.String()
+		}
+		return ""
+	}
 	for _, m := range p.Project.Mounts {
 		s.Mounts = append(s.Mounts, &explain.Mount{From: m.From.String(), Source: m.Source, Base: m.Base, Target: m.Target,
 			Access: m.Access(), Overlay: m.Mode == project.Overlay, Suffixes: m.Suffixes, MaxFileBytes: m.MaxFileBytes})

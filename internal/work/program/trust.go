@@ -77,8 +77,8 @@ func (p *Program) TrustQuestion() (tool.Request, error) {
 	if len(permissions) == 0 {
 		details = append(details, "it permits nothing except reading its own directory")
 	}
-	if place, off := p.Project.Ceiling.NetworkOff(); off {
-		details = append(details, "whatever it asks for, the network stays off: "+place.String())
+	for _, limit := range p.Project.Ceiling.NetworkLimits() {
+		details = append(details, "whatever it asks for, "+limit)
 	}
 	return tool.NewCommandRequest("trust", "trust the program in "+p.root+" as it is now", warnings, details, instruction.Changes(list), map[string]string{"content": p.Content.Hash, "program": p.root})
 }

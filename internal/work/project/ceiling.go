@@ -29,8 +29,9 @@ type Ceiling []Layer
 // PolicySchema returns all keys of the administrator's policy.
 func PolicySchema() strictyaml.Key {
 	return strictyaml.Key{Type: strictyaml.Group, Empty: true, Keys: []strictyaml.Key{
-		{Name: "network", Type: strictyaml.Bool, Words: []string{"on", "off"}, Default: "on", Example: "off",
-			Doc: "`off` means that no command, agent or MCP server reaches the network, and that golem contacts no repository and no endpoint. `models` is about models."},
+		ceilingNetworkKey(),
+		{Name: "require_os_sandbox", Type: strictyaml.Bool, Words: []string{"landlock", "namespaces", "container"}, Default: "false", Example: "namespaces",
+			Doc: "The weakest level of the jail that commands may run in, as in a project file. On a machine with only weaker ones, golem runs no command."},
 		{Name: "approval", Type: strictyaml.Group, Example: "{mode: interactive, unseen: false}", Doc: "How calls may be approved.", Keys: []strictyaml.Key{
 			{Name: "mode", Type: strictyaml.Word, Words: approvalModes, Default: "approve_all", Example: "interactive",
 				Doc: "The widest mode: `auto_deny` declines everything that needs approval, `interactive` also lets a person decide, `approve_all` allows every mode."},
@@ -139,6 +140,7 @@ func parseLayer(l Layer, data []byte, tools []string) (Layer, error) {
 			}
 		}
 	}
+	l.checkNetwork(&problems)
 	if n, ok := l.at("state", "max_bytes"); ok {
 		if most, err := n.Bytes(); err == nil && most < minStateLimit {
 			problems.Add(n, "state.max_bytes: "+sandbox.Shown(n.Text)+" is too little", "at least 1MiB")
@@ -220,21 +222,15 @@ func (l Layer) Limits() (keys []string) {
 	for _, k := range PolicySchema().Keys {
 		if n, ok := l.at(k.Name); ok && n.Kind == strictyaml.Scalar {
 			keys = append(keys, k.Name+" "+n.Text)
+		} else if ok && k.Name == "network" {
+			for _, f := range n.Fields {
+				keys = append(keys, "network."+f.Key.Text+" "+formatNode(f.Value))
+			}
 		} else if ok {
 			keys = append(keys, k.Name)
 		}
 	}
 	return keys
-}
-
-// NetworkOff returns the place that forbids the network, and whether there is one.
-func (c Ceiling) NetworkOff() (strictyaml.Place, bool) {
-	for _, l := range c {
-		if n, ok := l.at("network"); ok && (n.Text == "off" || n.Text == "false") {
-			return n.Place, true
-		}
-	}
-	return strictyaml.Place{}, false
 }
 
 // UnseenOff returns the place that forbids approvals of what was not shown, and whether
@@ -360,12 +356,12 @@ func applyCeiling(l *loader) {
 	p, c := l.project, l.env.Ceiling
 	p.Ceiling, p.asked = c, asked{p.Network, p.Fetch, p.Approval, p.ApprovalBy, l.tree}
 	addAgentCredentials(p, l.env.Agent)
-	if place, off := c.NetworkOff(); off {
-		if by := p.networkAt; !p.ByAgent && !p.Network.IsEmpty() && by.Source != "" && by.Line == 0 {
-			l.problems.Note(strictyaml.Problem{Place: by, What: "the network is off: " + place.String(), Hint: "leave out " + by.Source})
+	l.limitNetwork()
+	if level, place := c.leastLevel(); level > policy.AnyLevel {
+		if own, _ := policy.ParseLevel(p.Level); level > own {
+			p.Level = level.String()
+			l.setEffective(place, p.Level, "sandbox", "require_os_sandbox")
 		}
-		p.Network, p.Fetch = policy.Hosts{}, policy.Hosts{}
-		l.setEffective(place, "false", "sandbox", "network")
 	}
 	l.limitBudget()
 	if mode, place := c.widestMode(); isStricter(mode, p.Approval) {

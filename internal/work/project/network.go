@@ -83,20 +83,6 @@ func readNetwork(l *loader) {
 	}
 }
 
-// AddHosts adds rules to the hosts that commands reach, unless these are all, or a policy
-// turns the network off.
-func (p *Project) AddHosts(rules []policy.HostRule) {
-	add := func(to *policy.Hosts) {
-		if len(rules) > 0 && !to.IsAll() {
-			*to = policy.HostsOfRules(slices.Concat(to.Rules(), rules)...)
-		}
-	}
-	add(&p.asked.network)
-	if _, off := p.Ceiling.NetworkOff(); !off {
-		add(&p.Network)
-	}
-}
-
 // NetworkPlace returns the place that says which hosts commands reach.
 func (p *Project) NetworkPlace() strictyaml.Place {
 	if place, off := p.Ceiling.NetworkOff(); off {

@@ -17,6 +17,9 @@ func TestPolicyDocs(t *testing.T) {
 	b := "\n| key | type | default | meaning | example |\n|---|---|---|---|---|\n"
 	for _, k := range project.PolicySchema().Keys {
 		b += row(k, k.Name)
+		for _, or := range k.Or {
+			k.Keys = append(k.Keys, or.Keys...)
+		}
 		eachKey(k, []strictyaml.Key{k}, func(path []strictyaml.Key) { b += row(path[len(path)-1], fullName(path)) })
 	}
 	testutil.GoldenPart(t, policyDocs, "<!-- policy keys: made from the schema by go test ./internal/work/project -run PolicyDocs -update -->\n", "<!-- end of policy keys -->\n", b+"\n")

@@ -28,7 +28,7 @@ type Project struct {
 	AllowPrivate bool
 	// Credentials are the secrets that golem adds to requests, for hosts of Network.
 	Credentials []Credential
-	Presets     []string // named sets of hosts, which AddHosts adds to Network
+	Presets     []string // named sets of hosts, which AddPreset adds to Network
 	// ByAgent says that Network is that of the agent's profile: no file and no flag has one.
 	ByAgent bool
 	// Private are names of servers that the user chose for the agent. They may lead to

@@ -2,6 +2,7 @@ package project
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/golem-forge/golem/internal/work/strictyaml"
@@ -34,6 +35,9 @@ func (p *Project) PlaceOf(key string) strictyaml.Place {
 }
 
 func collect(key strictyaml.Key, name string, n strictyaml.Node, written bool, list *[]Value) {
+	if i := slices.IndexFunc(key.Or, func(k strictyaml.Key) bool { return k.Type == strictyaml.Group }); i >= 0 && n.Kind == strictyaml.Map {
+		key.Type, key.Keys = strictyaml.Group, key.Or[i].Keys
+	}
 	switch {
 	case key.Type == strictyaml.Group:
 		for _, k := range key.Keys {

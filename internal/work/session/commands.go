@@ -333,7 +333,7 @@ func (c *Commands) count(ctx context.Context, command jail.Command, do func(cont
 		if r.Code > 128 || r.Stopped {
 			cancel()
 		}
-		r.Refused.Add = e.Suggest(ctx, command.Args, r.Refused.Hosts)
+		r.Refused.Add, r.Refused.Denied = e.Suggest(ctx, command.Args, r.Refused.Hosts)
 		return r, err
 	}
 }

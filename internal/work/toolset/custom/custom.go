@@ -199,11 +199,11 @@ func newResult(name string, files *sandbox.Sandbox, args json.RawMessage, effect
 	}
 	if len(ran.Refused.Hosts) > 0 {
 		hint += "; it " + ran.Refused.String() + ", which it may not reach"
-		switch keys := ran.Refused.Keys(); {
+		switch advice := ran.Refused.Advice(); {
 		case !slices.ContainsFunc(effects, func(e policy.Effect) bool { return e.Verb == policy.Connect }):
 			hint += ": network: true in its definition gives it the hosts of its worker"
-		case keys != "":
-			hint += "; the user can allow that: " + keys
+		case advice != "":
+			hint += "; " + advice
 		}
 	}
 	if said := last(ran.Stderr); said != "" {

@@ -27,6 +27,7 @@ type Endpoint struct {
 	Method    string
 	Type      string
 	Headers   []Header
+	Denied    string // the policy that forbids the address, "" for none
 }
 
 // A Header is a header of a request. Its value may be a secret, so only Shown is ever
@@ -104,6 +105,9 @@ func (s Set) endpoint(op, name string, forUser bool) (Endpoint, error) {
 	for _, e := range s.Endpoints {
 		if e.Name != name || s.Client == nil {
 			continue
+		}
+		if e.Denied != "" {
+			return e, &sandbox.Error{Op: op, Path: name, Code: "blocked", Hint: e.Denied + " does not list the host of " + sandbox.Shown(e.URL) + "; ask who wrote it to add the host"}
 		}
 		if forUser || e.ForModels {
 			return e, nil

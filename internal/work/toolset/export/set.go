@@ -181,6 +181,9 @@ func (h heldFile) toolChange(op tool.Op, to string) tool.Change {
 func EndpointsOf(p *project.Project, variables []string) (list []Endpoint) {
 	for _, e := range p.Endpoints {
 		to := Endpoint{Name: e.Name, ForModels: e.ForModels, URL: e.URL, Method: e.Method, Type: e.Type}
+		if place, denied := p.Ceiling.DeniedURL(e.URL); denied {
+			to.Denied = place.String()
+		}
 		for _, h := range e.Headers {
 			header := Header{Name: h.Name, Shown: h.Text, Value: h.Text}
 			if h.Variable != "" {

@@ -121,8 +121,8 @@ func (v view) describeRefused() string {
 	if v.network() == "off" {
 		text = "commands here have no network"
 	}
-	if text += "; it " + v.Refused.String(); v.Refused.Keys() != "" {
-		text += "; the user can allow that: " + v.Refused.Keys()
+	if text += "; it " + v.Refused.String(); v.Refused.Advice() != "" {
+		text += "; " + v.Refused.Advice()
 	}
 	return text
 }
