@@ -14,7 +14,7 @@ import (
 type metadata struct{}
 
 func (metadata) Name() string    { return metadataName }
-func (metadata) Version() string { return "2" }
+func (metadata) Version() string { return "3" }
 
 // A form is a kind of file with metadata.
 type form struct {
@@ -61,6 +61,9 @@ func (metadata) Scan(_ context.Context, c Content) ([]Finding, error) {
 		if f.is == nil && bytes.HasPrefix(data, []byte(f.magic)) || f.is != nil && f.is(c, data) {
 			f.look(n, data)
 		}
+	}
+	if what := hiddenInPixels(data); what != "" {
+		n.tell("%s", what)
 	}
 	if c.within == "zip" {
 		lookOffice(n, c.Path, data)
