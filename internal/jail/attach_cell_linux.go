@@ -116,6 +116,7 @@ func (o order) events() int {
 // running is the current command, for sending signals to it.
 type running struct {
 	do func(func() error) error // calls a function on a thread whose signals reach only the command
+	in *container               // passes signals on at the level container, nil at other levels
 
 	mu       sync.Mutex
 	pid      int // process ID of the first process and of its group; 0 before the command starts
@@ -178,6 +179,9 @@ func (r *running) send(s syscall.Signal) {
 		}
 	}
 	r.do(func() error {
+		if r.in != nil && r.in.pass(s, r.terminal >= 0) {
+			return nil
+		}
 		for _, group := range list {
 			unix.Kill(-group, s)
 		}

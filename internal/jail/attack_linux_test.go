@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golem-forge/golem/internal/checks/testutil"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/sandbox"
 	"golang.org/x/sys/unix"
@@ -100,7 +101,7 @@ func newAttackEnv(t *testing.T, self string) *attackEnv {
 		{Source: sandbox.Host(y.in), Target: "/in"},
 		{Source: sandbox.Host(filepath.Dir(self)), Target: "/probe"},
 		{Source: sandbox.Host(y.work), Target: jail.Work, Write: true},
-	}, Least: levelHere()}
+	}, Least: levelHere(), Runsc: sandbox.Host(os.Getenv(testutil.RunscEnv))}
 	y.was = y.describe()
 	t.Cleanup(func() {
 		if y.session != nil {

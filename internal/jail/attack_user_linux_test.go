@@ -16,6 +16,7 @@ import (
 
 	"crypto/rand"
 
+	"github.com/golem-forge/golem/internal/checks/testutil"
 	"github.com/golem-forge/golem/internal/jail"
 )
 
@@ -50,6 +51,9 @@ func runAttacks(t *testing.T, id int, level jail.Level) {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(id), Gid: uint32(id)}}
 	}
 	cmd.Env = append(cmd.Env, levelEnv+"="+level.String(), inTestGroups+"="+os.Getenv(inTestGroups))
+	if level == jail.Container {
+		cmd.Env = append(cmd.Env, testutil.RunscEnv+"="+copyOfRunsc(t, dir+"/bin"))
+	}
 	out, err := runAt(cmd, level)
 	for _, name := range []string{"TestAttacks", "TestNothingIsLeft", "TestGolemKilled"} {
 		if !strings.Contains(string(out), "--- PASS: "+name+" ") {

@@ -237,7 +237,7 @@ func bareCell(w *wire) error {
 		return err
 	}
 	var give []int // to golem
-	h, err := newHands(groups, func() error {
+	h, err := newHands(groups, func(*hands) error {
 		listener, err := confineBare(bareFence(p, temp, secret), p.Supervised)
 		if err != nil {
 			return err

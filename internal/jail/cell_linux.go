@@ -88,7 +88,13 @@ func cell(w *wire) error {
 	}()
 	go func() {
 		var err error
-		h, err = newHands(groups, func() error { return tree.confine(p) })
+		h, err = newHands(groups, func(h *hands) (err error) {
+			if p.Runsc != "" {
+				h.container, err = tree.contain(p)
+				return err
+			}
+			return tree.confine(p)
+		})
 		threads <- err
 	}()
 	ready := tree.refresh()
@@ -101,7 +107,10 @@ func cell(w *wire) error {
 			return err
 		}
 		h.memory = files
-		if !p.Online { // otherwise this is the network of the host
+		if p.Runsc != "" {
+			in := runscMemory()
+			h.memory = func() int64 { return files() + in() }
+		} else if !p.Online { // otherwise this is the network of the host
 			h.memory = func() int64 { return files() + socketBuffers() }
 		}
 	}
@@ -212,7 +221,7 @@ func (h *hands) serve(w *wire, files ...int) error {
 
 // closeSockets removes Unix sockets from all later commands if a directory is exposed.
 func (h *hands) closeSockets(exposed string) error {
-	if exposed == "" || h.noSockets != "" {
+	if exposed == "" || h.noSockets != "" || h.container != nil { // sockets of runsc's kernel never reach the host's
 		return nil
 	}
 	h.noSockets = exposed
@@ -279,6 +288,8 @@ type hands struct {
 	set    bool                 // the limits are set
 	memory func() int64         // returns the bytes in file systems in memory; nil if there are none
 
+	container *container // starts commands with runsc, nil at other levels
+
 	mover     *mover // moves directories for commands; nil if they need no help
 	noSockets string // why commands have no Unix sockets, "" if they have
 	prepared  bool   // the directories are mounted
@@ -287,7 +298,7 @@ type hands struct {
 }
 
 // newHands starts the thread, adds it to control groups, and confines it.
-func newHands(groups []int, confine func() error) (*hands, error) {
+func newHands(groups []int, confine func(*hands) error) (*hands, error) {
 	h := &hands{}
 	var err error
 	h.thread, err = newThread(func() error {
@@ -295,9 +306,9 @@ func newHands(groups []int, confine func() error) (*hands, error) {
 		if err := joinGroups(groups); err != nil {
 			return err
 		}
-		return confine()
+		return confine(h)
 	})
-	h.running.do = h.do
+	h.running.do, h.running.in = h.do, h.container
 	return h, err
 }
 
@@ -333,7 +344,7 @@ func (h *hands) run(o order, cancel <-chan struct{}, stopped func()) verdict {
 			// there are.
 			unix.Setpriority(unix.PRIO_PROCESS, h.tid, 10)
 		}
-		if err := o.limitSelf(h.others); err != nil {
+		if err := o.limitSelf(h.others, h.container != nil); err != nil {
 			return verdict{Error: err.Error()}
 		}
 		h.set = true
@@ -349,7 +360,7 @@ func (h *hands) run(o order, cancel <-chan struct{}, stopped func()) verdict {
 	}
 	if err == nil {
 		err = h.do(func() (err error) {
-			if pid, err = start(o); err == nil {
+			if pid, err = o.start(h.container); err == nil {
 				o.show(pid)
 			}
 			return err
@@ -406,6 +417,9 @@ func (h *hands) run(o order, cancel <-chan struct{}, stopped func()) verdict {
 	<-looked
 	h.mover.wait()
 	removeShared()
+	if h.container != nil {
+		h.do(func() error { v.Error = h.container.failure(); return nil })
+	}
 	v.Late = slices.Contains(v.Hit, TimeLimit)
 	v.NoSockets = h.noSockets
 	return v

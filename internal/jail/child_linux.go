@@ -178,7 +178,8 @@ func (h holding) start(w *wire) (*started, error) {
 		UidMappings: h.Users,
 		GidMappings: h.Groups,
 		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP, unix.CAP_KILL, unix.CAP_SYS_RESOURCE,
-			unix.CAP_NET_BIND_SERVICE,              // for the sockets of outlets
+			unix.CAP_NET_BIND_SERVICE,        // for the sockets of outlets
+			unix.CAP_SETUID, unix.CAP_SETGID, // runsc makes user namespaces
 			unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, // for files of the user, because a command may leave directories that the user cannot enter
 		},
 		Setsid: true,
@@ -248,6 +249,7 @@ func holder(w *wire, handle Handler) error {
 			Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC,
 			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP, unix.CAP_KILL, unix.CAP_SYS_RESOURCE,
 				unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, // for files of the user, because a command may leave directories that the user cannot enter
+				unix.CAP_SETUID, unix.CAP_SETGID, // runsc makes user namespaces
 			},
 			Pdeathsig: syscall.SIGKILL,
 		}

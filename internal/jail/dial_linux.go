@@ -13,8 +13,11 @@ import (
 const dialTime = 5
 
 // HasLoopback reports whether the commands of the jail have a loopback interface of
-// their own.
-func (s *Jail) HasLoopback() bool { return !s.policy.Network && s.level == Namespaces }
+// their own that this process can reach. At the level container, without a network, only
+// runsc's kernel has it.
+func (s *Jail) HasLoopback() bool {
+	return !s.policy.Network && (s.level == Namespaces || s.plan.Networked)
+}
 
 // DialLoopback connects to a port on the loopback interface of the jail's commands: to
 // 127.0.0.1, or else to ::1. The holder makes the socket in the network of the commands,

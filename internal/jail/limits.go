@@ -26,7 +26,7 @@ type Held struct {
 // Loses returns what a level lacks compared with Namespaces, one sentence for each.
 func Loses(l Level) []string {
 	switch l {
-	case Namespaces:
+	case Namespaces, Container:
 		return nil
 	case Landlock:
 		return []string{

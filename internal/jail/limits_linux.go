@@ -67,25 +67,31 @@ func startThreads() {
 	done.Wait()
 }
 
-// limitSelf sets the limits of an order on the cell. Its child processes inherit them.
-func (o order) limitSelf(others int64) error {
+// limitSelf sets the limits of an order on the cell. Its child processes inherit them. At
+// the level container, the kernel of commands enforces those for each process.
+func (o order) limitSelf(others int64, contained bool) error {
 	if o.onlyUser() {
 		others = otherTasks(0) + cellThreads
 	}
 	// A control group limits the memory that is used. Sanitizers and race detectors
 	// reserve terabytes that they never use, so this rlimit is set only if it is small
 	// enough.
-	if most := o.Memory + o.Processes*threadData + cellData; o.WatchMemory && most <= maxData {
+	if most := o.Memory + o.Processes*threadData + cellData; o.WatchMemory && most <= maxData && !contained {
 		if err := limit(0, unix.RLIMIT_DATA, most, most); err != nil {
 			return err
 		}
 	}
-	for _, l := range []struct {
+	type rlimit struct {
 		resource int
 		most     int64
-	}{{unix.RLIMIT_NOFILE, max(o.Files, cellFiles)}, {unix.RLIMIT_FSIZE, o.FileSize},
+	}
+	var each []rlimit
+	if !contained {
+		each = []rlimit{{unix.RLIMIT_NOFILE, max(o.Files, cellFiles)}, {unix.RLIMIT_FSIZE, o.FileSize}}
+	}
+	for _, l := range append(each, []rlimit{
 		{unix.RLIMIT_CORE, 1}, // practically 0; with 0 the kernel would still start the program that the host has for core files
-		{unix.RLIMIT_RTPRIO, 0}, {unix.RLIMIT_NICE, 0}, {unix.RLIMIT_MSGQUEUE, 0}, {unix.RLIMIT_NPROC, o.Processes + others}} {
+		{unix.RLIMIT_RTPRIO, 0}, {unix.RLIMIT_NICE, 0}, {unix.RLIMIT_MSGQUEUE, 0}, {unix.RLIMIT_NPROC, o.Processes + others}}...) {
 		if err := limit(0, l.resource, l.most, l.most); err != nil {
 			return err
 		}
@@ -174,8 +180,8 @@ func joinGroups(fds []int) error {
 	return nil
 }
 
-// start starts a command from the calling thread.
-func start(o order) (int, error) {
+// start starts a command from the calling thread, with runsc if c is not nil.
+func (o order) start(c *container) (int, error) {
 	attr := &syscall.ProcAttr{
 		Dir: o.Dir, Env: o.Env,
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
@@ -209,6 +215,10 @@ func start(o order) (int, error) {
 		}
 		attr.Files = append(attr.Files, uintptr(o.streams[o.Tell-1]))
 	}
+	execute := o.execute
+	if c != nil {
+		execute = func(attr *syscall.ProcAttr) (int, error) { return c.execute(o, attr) }
+	}
 	var was unix.Rlimit
 	if o.onlyUser() && unix.Prlimit(0, unix.RLIMIT_NPROC, nil, &was) == nil {
 		// Set a lower limit for the command only: the cell needs room for its own
@@ -219,14 +229,14 @@ func start(o order) (int, error) {
 			most = max(most, min(uint64(o.Processes+otherTasks(0)), was.Max))
 		}
 		unix.Prlimit(0, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: was.Max}, nil)
-		pid, err := o.execute(attr)
+		pid, err := execute(attr)
 		if err != unix.EAGAIN {
 			return pid, err
 		}
 		// More processes have started since they were counted.
 		unix.Prlimit(0, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: min(uint64(o.Processes+otherTasks(0)), was.Max), Max: was.Max}, nil)
 	}
-	return o.execute(attr)
+	return execute(attr)
 }
 
 // execute starts the program of an order. If the order has a shell that only executes a

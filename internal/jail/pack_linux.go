@@ -143,7 +143,8 @@ func (a *ask) pack(p *packer) {
 func (p *plan) pack(to *packer) {
 	packList(to, &p.Steps, func(to *packer, s *step) { s.pack(to) })
 	packList(to, &p.Stores, packText)
-	to.bools(&p.Terminal, &p.Apart, &p.Counted, &p.Online, &p.Direct, &p.Shared, &p.Supervised, &p.Layered)
+	to.bools(&p.Terminal, &p.Apart, &p.Counted, &p.Online, &p.Direct, &p.Shared, &p.Supervised, &p.Layered, &p.Networked)
+	packText(to, &p.Runsc)
 	packText(to, &p.NoSockets)
 }
 

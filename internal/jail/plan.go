@@ -24,6 +24,9 @@ type plan struct {
 	Supervised bool // golem makes the sockets of commands, at the level landlock
 	Shared     bool // commands of other workers may write the same directories at the same time
 
+	Runsc     string // the file of the host that runs commands at the level container, "" at other levels
+	Networked bool   // at the level container, commands have the network of the cell
+
 	NoSockets string // why commands have no Unix sockets, "" if the cell may allow them
 }
 

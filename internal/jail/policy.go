@@ -15,6 +15,7 @@ const (
 	None       Level = iota // not confined
 	Landlock                // a process of the host that can open only what the policy shows
 	Namespaces              // its own tree, processes and network
+	Container               // also its own kernel, gVisor's; only where a policy asks for it
 )
 
 // String returns the name of the level in the configuration.
@@ -26,6 +27,8 @@ func (l Level) String() string {
 		return "landlock"
 	case Namespaces:
 		return "namespaces"
+	case Container:
+		return "container"
 	}
 	return "invalid"
 }
@@ -39,6 +42,10 @@ type Policy struct {
 	Egress  *Egress  // without Network, commands have a network that leads to golem; nil for none
 	Limits  Limits
 	Least   Level // Start returns an error if it cannot provide this level
+
+	// Runsc is the file that runs commands at the level container. If it is "", golem
+	// looks in the usual directories for programs.
+	Runsc sandbox.Host
 
 	// Etc are names in /etc that commands see in addition to the default ones. They do
 	// not see files that are not readable for everybody.

@@ -8,7 +8,7 @@ import (
 )
 
 // isRecorded reports whether commands write to overlays of their own.
-func (s *Jail) isRecorded() bool { return s.level == Namespaces && s.policy.Recorder != nil }
+func (s *Jail) isRecorded() bool { return s.level >= Namespaces && s.policy.Recorder != nil }
 
 // newRecord makes a record for a command.
 func (s *Jail) newRecord() (Record, error) {

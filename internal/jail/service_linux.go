@@ -88,7 +88,7 @@ func (s *Jail) servicePlan() (plan, error) {
 	}
 	made := compile(p, os.Geteuid(), os.Getegid())
 	made.Direct, made.Apart, made.Shared, made.Supervised, made.NoSockets = true, s.plan.Apart, s.plan.Shared, s.plan.Supervised, s.plan.NoSockets
-	made.Layered = s.plan.Layered
+	made.Layered, made.Runsc, made.Networked = s.plan.Layered, s.plan.Runsc, s.plan.Networked
 	if s.level == Landlock {
 		if p.Network {
 			made.Steps = append(made.Steps, step{Do: online})

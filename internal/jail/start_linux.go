@@ -55,11 +55,17 @@ func Start(p Policy, now func() time.Time) (*Jail, error) {
 			return nil, err
 		}
 	}
+	if p.Least == Container {
+		var err error
+		if p.Runsc, err = findRunsc(string(p.Runsc)); err != nil {
+			return nil, noSandbox("require_os_sandbox or --jail requires the level container: "+inLine(err), containerFix)
+		}
+	}
 	needs, out := "require_os_sandbox or --jail requires the level "+p.Least.String(), "run golem doctor to see what is missing"
-	if p.Recorder != nil {
+	if p.Recorder != nil && p.Least < Container {
 		needs, out = "the command writes to an overlay of your directory, which requires the level namespaces", out+", and try again"
 	}
-	if p.Overlays != nil && p.Overlays.Mounted() {
+	if p.Overlays != nil && p.Overlays.Mounted() && p.Least < Container {
 		p.Least = Namespaces
 		needs, out = "the session works on an overlay, which requires the level namespaces", "run golem doctor to see what is missing, or work on a copy with --session new --copy"
 	}
@@ -150,6 +156,9 @@ func isSmall() bool {
 func newJail(p Policy, now func() time.Time, holder *Helper) *Jail {
 	s := &Jail{policy: p, now: now, level: Namespaces, plan: compile(p, os.Geteuid(), os.Getegid()), holder: holder,
 		groups: newGroups(), next: make(map[*wire]Record), cells: make(map[*wire]bool)}
+	if p.Least == Container {
+		s.level, s.plan.Runsc, s.plan.Networked = Container, string(p.Runsc), p.Network || p.Egress != nil
+	}
 	s.plan.Layered = p.Recorder != nil || p.Overlays != nil && p.Overlays.Mounted()
 	if p.Overlays != nil {
 		s.plan.Shared, s.plan.NoSockets = p.Overlays.Join(p.Loopback, p.Sole)
@@ -349,7 +358,7 @@ func (s *Jail) newCell(p plan) (*wire, error) {
 	err = s.holder.send(a, far.fd)
 	s.holder.asking.Unlock()
 	if err == nil {
-		groups := s.groups.make(near, s.policy.Limits.filled())
+		groups := s.groups.make(near, s.hostLimits(s.policy.Limits.filled()))
 		p.Counted, _ = s.groups.holds(near)
 		err = near.send(p, groups...)
 	}
@@ -428,6 +437,7 @@ func (s *Jail) orderOf(w *wire, o order, streams ...int) (Record, error) {
 
 // newOrder returns the order for a command.
 func (s *Jail) newOrder(c Command, l Limits) order {
+	l = s.hostLimits(l)
 	return order{Path: c.Path, Args: c.Args, Names: c.Names, Program: c.Program, Env: settled(commandEnvironment(s.policy, c.Env)), Dir: c.Dir, Time: l.Time, CPU: l.CPU,
 		Memory: l.Memory, Processes: l.Processes, Files: l.Files, FileSize: l.FileSize}
 }
@@ -547,6 +557,9 @@ func (s *Jail) result(ctx context.Context, v verdict, began time.Time, l Limits)
 // ended.
 func (s *Jail) complete(c Command, v verdict, changes Record, r Result) (Result, error) {
 	r.Record = changes
+	if s.level == Container && strings.HasPrefix(v.Error, "runsc") {
+		return r, noSandbox(v.Error, "install another release of gVisor's runsc; docs/jail.md says how")
+	}
 	if v.Error != "" {
 		return r, fmt.Errorf("jail: %s: %s", c.Path, v.Error)
 	}

@@ -95,7 +95,7 @@ var flagCompleters = map[string]completer{
 	"color":    cobra.FixedCompletions(colorWords, cobra.ShellCompDirectiveNoFileComp),
 	"approval": cobra.FixedCompletions([]string{"interactive", "approve_all", "auto_deny"}, cobra.ShellCompDirectiveNoFileComp),
 	"net":      cobra.FixedCompletions([]string{"off", "on"}, cobra.ShellCompDirectiveNoFileComp),
-	"jail":     cobra.FixedCompletions([]string{"namespaces", "landlock"}, cobra.ShellCompDirectiveNoFileComp),
+	"jail":     cobra.FixedCompletions([]string{"namespaces", "landlock", "container"}, cobra.ShellCompDirectiveNoFileComp),
 	"decision": cobra.FixedCompletions(decisions, cobra.ShellCompDirectiveNoFileComp),
 	"origin":   cobra.FixedCompletions(origins, cobra.ShellCompDirectiveNoFileComp),
 	"kind":     cobra.FixedCompletions(kinds, cobra.ShellCompDirectiveNoFileComp),

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -94,11 +95,12 @@ not offer.`,
 			where = p.Storage.Dir()
 		}
 		report := jail.Probe(where, time.Now)
-		level := examineLevel(p, report.Best)
+		container := examineContainer(p)
+		level := examineLevel(p, report.Best, container)
 		d := diagnosis{
 			Level:    report.Best.String(),
 			Default:  report.Best >= jail.Namespaces,
-			Found:    slices.Concat(found, append([]finding{state}, append(examineUse(p), examinePolicy(p)...)...), findings(report.Found), level),
+			Found:    slices.Concat(found, append([]finding{state}, append(examineUse(p), examinePolicy(p)...)...), findings(report.Found), []finding{container}, level),
 			Promises: findings(report.Promises),
 			Refused:  len(level) > 0 && level[0].Holds == "no",
 			Fixable:  len(jail.Fixes("")) > 0,
@@ -261,7 +263,7 @@ func canOpen(name string) error {
 
 // examineLevel reports whether commands of the program run at the level that it requires.
 // It returns nil if the program requires none.
-func examineLevel(p *program.Program, best jail.Level) []finding {
+func examineLevel(p *program.Program, best jail.Level, container finding) []finding {
 	if p == nil || p.Project == nil {
 		return nil
 	}
@@ -278,14 +280,42 @@ func examineLevel(p *program.Program, best jail.Level) []finding {
 	}
 	f := finding{Name: "required", Holds: "yes", Why: who + " requires " + needs.String() + " (require_os_sandbox)"}
 	switch {
-	case needs > policy.Namespaces:
-		f.Holds, f.Why = "no", f.Why+", which this version does not have: its commands are refused"
-		f.Fix = "write require_os_sandbox: namespaces, the strongest level, or omit it"
+	case needs == policy.Container && container.Holds != "yes":
+		f.Holds, f.Why = "no", f.Why+", and this machine lacks it: its commands are refused"
+		f.Fix = "see container above, or require less"
 	case needs == policy.Namespaces && best < jail.Namespaces, best == jail.None:
 		f.Holds, f.Why = "no", f.Why+", and the best here is "+best.String()+": its commands are refused"
 		f.Fix = "fix namespaces, or require less"
 	}
 	return []finding{f}
+}
+
+// examineContainer runs a command at the level container, if there is a runsc.
+func examineContainer(p *program.Program) finding {
+	try := jail.Policy{Least: jail.Container}
+	if p != nil && p.Project != nil {
+		try.Runsc = p.Project.Ceiling.Runsc()
+	}
+	f := finding{Name: "container", Holds: "yes", Why: "runsc works; commands run at the level container if you ask for it (--jail container, require_os_sandbox: container)"}
+	err := tryContainer(try)
+	var known *sandbox.Error
+	if errors.As(err, &known) {
+		f.Holds, f.Why = "no", "optional: "+visible.Text(known.Hint)
+	} else if err != nil {
+		f.Holds, f.Why = "no", "optional: "+visible.Text(err.Error())+"; install another release of gVisor's runsc"
+	}
+	return f
+}
+
+// tryContainer runs a command that does nothing.
+func tryContainer(p jail.Policy) (err error) {
+	s, err := jail.Start(p, time.Now)
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, s.Close()) }()
+	_, err = s.Run(context.Background(), jail.Shell(":"))
+	return err
 }
 
 func examine() ([]finding, error) {

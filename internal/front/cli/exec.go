@@ -78,7 +78,7 @@ does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 	cmd.Flags().SetInterspersed(false) // the flags after CMD are its own
 	cmd.Flags().StringVar(&f.net, "net", "", netUsage)
 	cmd.Flags().StringSliceVar(&f.budget, "budget", nil, "what the agent may use of models in its session: cost=DOLLARS, tokens=N, turns=N (answers), time=30m; may be given again")
-	cmd.Flags().StringVar(&f.jail, "jail", "", "the weakest level to accept: landlock or namespaces; without it golem uses the strongest that works here")
+	cmd.Flags().StringVar(&f.jail, "jail", "", "the weakest level to accept: landlock, namespaces, or container, which needs gVisor's runsc and is used only if you name it; without it golem uses the strongest of the others that works here")
 	cmd.Flags().StringVar(&f.profile, "profile", "", "settings, credentials and variables for the command; --profile-help lists the profiles, and those of .golem/profiles here")
 	cmd.Flags().BoolVar(&f.list, "profile-help", false, "list the profiles, yours and the built-in ones, and how to write one")
 	cmd.Flags().StringVar(&f.apply, "apply", "no", "apply the changes at the end: ask, yes or no")
@@ -100,8 +100,8 @@ does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 		if slices.ContainsFunc(f.set, func(s string) bool { return strings.HasPrefix(s, "limits.time=") }) {
 			return usageError("limits.time is for the commands of workers; " + flagHints["exec --timeout"])
 		}
-		if !slices.Contains([]string{"", "landlock", "namespaces"}, f.jail) {
-			return usagef("--jail %s: it is landlock or namespaces", sandbox.Shown(f.jail))
+		if !slices.Contains([]string{"", "landlock", "namespaces", "container"}, f.jail) {
+			return usagef("--jail %s: it is landlock, namespaces or container", sandbox.Shown(f.jail))
 		}
 		if !slices.Contains([]string{"ask", "yes", "no"}, f.apply) {
 			return usagef("--apply %s: it is ask, yes or no", sandbox.Shown(f.apply))

@@ -22,7 +22,6 @@ import (
 	"github.com/golem-forge/golem/internal/work/model/models"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/project"
-	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/internal/work/starter"
 	"github.com/golem-forge/golem/internal/work/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
@@ -200,7 +199,6 @@ Exit code 0: no problems; 2: problems.`,
 		if p != nil {
 			problems = append(problems, p.EntryProblems()...)
 			problems = append(problems, p.Tree().AllMissing()...)
-			problems = append(problems, unmetLevels(p)...)
 			problems = append(problems, lint.CheckSettings(p.Project, models.Names())...)
 			problems = append(problems, p.TrustRequest().ProfileProblems()...)
 		}
@@ -258,28 +256,6 @@ type lintFix struct {
 	place
 	From string `json:"from"`
 	To   string `json:"to"`
-}
-
-// unmetLevels returns a problem for each required level that this version does not have.
-// The files are valid, but no command would run.
-func unmetLevels(p *program.Program) strictyaml.Problems {
-	var problems strictyaml.Problems
-	add := func(place strictyaml.Place, l policy.Level) {
-		if l > policy.Namespaces {
-			problems.Add(strictyaml.Node{Place: place}, "require_os_sandbox: "+l.String()+", which this version does not have; no command would run", session.NoContainer)
-		}
-	}
-	if p.Project != nil {
-		for _, v := range p.Project.Values() {
-			if v.Key == "sandbox.require_os_sandbox" {
-				add(v.From, p.Project.Grant().Level)
-			}
-		}
-	}
-	for _, w := range p.Workers {
-		add(w.Sandbox.Place, w.Sandbox.Level)
-	}
-	return problems
 }
 
 // fixSpelling writes the keys of a program in snake_case, and prints what it changes. With

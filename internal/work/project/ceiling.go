@@ -47,6 +47,10 @@ func PolicySchema() strictyaml.Key {
 		{Name: "models", Type: strictyaml.Texts, Example: "[\"ollama:*\", \"scripted:*\"]",
 			Doc: "The only models that runs may use; `*` stands for any part of a name without a slash."},
 		budgetKey("What one run, or the agents of one session of `golem exec`, may use. A lower limit of the program holds. Missing keys mean no limit."),
+		{Name: "jail", Type: strictyaml.Group, Example: "{runsc: /opt/gvisor/runsc}", Doc: "How golem confines commands.", Keys: []strictyaml.Key{
+			{Name: "runsc", Type: strictyaml.Text, Example: "/opt/gvisor/runsc",
+				Doc: "The file of gVisor's `runsc`, for the level `container`. Without it golem looks in `/usr/local/bin`, `/usr/bin` and their `sbin`. The administrator's counts before yours."},
+		}},
 	}}
 }
 
@@ -149,6 +153,9 @@ func parseLayer(l Layer, data []byte, tools []string) (Layer, error) {
 	if all, ok := l.at("credentials"); ok {
 		readCredentials(all, true, &problems)
 	}
+	if n, ok := l.at("jail", "runsc"); ok && !filepath.IsAbs(n.Text) {
+		problems.Add(n, "jail.runsc: "+sandbox.Shown(n.Text)+" is not an absolute path", "write the whole path, such as /opt/gvisor/runsc")
+	}
 	if n, ok := l.at("budget"); ok {
 		budgetKey("").CheckAll(n, &problems)
 	}
@@ -220,6 +227,9 @@ func (c Ceiling) Preferences() (p Preferences) {
 // Limits returns the keys of the layer that limit programs.
 func (l Layer) Limits() (keys []string) {
 	for _, k := range PolicySchema().Keys {
+		if k.Name == "jail" {
+			continue // it names a program
+		}
 		if n, ok := l.at(k.Name); ok && n.Kind == strictyaml.Scalar {
 			keys = append(keys, k.Name+" "+n.Text)
 		} else if ok && k.Name == "network" {
@@ -231,6 +241,16 @@ func (l Layer) Limits() (keys []string) {
 		}
 	}
 	return keys
+}
+
+// Runsc returns the file of runsc that the highest layer names, "" if none does.
+func (c Ceiling) Runsc() sandbox.Host {
+	for _, l := range c {
+		if n, ok := l.at("jail", "runsc"); ok {
+			return sandbox.Host(n.Text)
+		}
+	}
+	return ""
 }
 
 // UnseenOff returns the place that forbids approvals of what was not shown, and whether

@@ -66,7 +66,7 @@ func (w *Workspace) Commands(o CommandOptions) *Commands {
 	l := o.Gate.Grant.Limits
 	return &Commands{now: w.store.Now, level: o.Gate.Grant.Level, owner: o.Owner, workspace: w, direct: writesDirectly(o.Gate.Files) && !o.ReadOnly,
 		exec: o.Exec, onlyUser: o.OnlyUser, mounts: o.Mounts, missing: o.Missing, onOutput: o.OnOutput, policy: jail.Policy{
-			Network: o.Hosts.IsAll(), Egress: o.Egress, Etc: o.Etc, Env: o.Env,
+			Network: o.Hosts.IsAll(), Egress: o.Egress, Etc: o.Etc, Env: o.Env, Runsc: w.store.Project.Ceiling.Runsc(),
 			Limits: jail.Limits{Time: l.Time, CPU: l.CPU, Memory: l.Memory, Processes: l.Pids, FileSize: l.FileSize, Disk: l.Disk, Output: l.Output},
 		}}
 }
@@ -144,14 +144,13 @@ func (c *Commands) require(p *jail.Policy) error {
 		p.Least = jail.Landlock
 	case policy.Namespaces:
 		p.Least = jail.Namespaces
+	case policy.Container:
+		p.Least = jail.Container
 	default:
-		return &sandbox.Error{Op: "shell", Code: jail.ErrNoSandbox, Hint: "golem ran no command: require_os_sandbox requires the level " + c.level.String() + ", which this version does not have; " + NoContainer}
+		return &sandbox.Error{Op: "shell", Code: jail.ErrNoSandbox, Hint: "golem ran no command: require_os_sandbox requires the level " + c.level.String() + ", which this version does not have; run golem doctor to see the levels of this machine"}
 	}
 	return nil
 }
-
-// NoContainer is the advice for a required level that this version does not have.
-const NoContainer = "write require_os_sandbox: namespaces, which is the strongest, or leave the key out"
 
 // mountsOf returns the mounts of commands that see these files.
 func (c *Commands) mountsOf(files *sandbox.Sandbox) ([]jail.Mount, error) {
@@ -199,7 +198,7 @@ func (c *Commands) start(mounts []jail.Mount, layered bool, least jail.Level) (*
 		return nil, err
 	}
 	if layered && slices.ContainsFunc(mounts, func(m jail.Mount) bool { return m.Write && !m.Kept }) {
-		p.Recorder, p.Least = changes.Recorder{Dir: c.workspace.pending.dir}, jail.Namespaces
+		p.Recorder, p.Least = changes.Recorder{Dir: c.workspace.pending.dir}, max(p.Least, jail.Namespaces)
 	}
 	if slices.ContainsFunc(mounts, func(m jail.Mount) bool { return m.Kept }) {
 		p.Loopback, p.Sole = string(c.owner), c.onlyUser

@@ -1,0 +1,72 @@
+package jail
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// containerFix is the advice for a machine without a usable runsc.
+const containerFix = "install gVisor's runsc in /usr/local/bin, or name its file with jail.runsc in your own configuration; docs/jail.md says how"
+
+// oldestRunsc is the oldest release of runsc that golem starts.
+const oldestRunsc = "release-20240101"
+
+// findRunsc returns the file of runsc, without symlinks in its path, after it has shown
+// that it works. Without a name it looks in the directories where programs are installed.
+// It does not follow PATH, which a project can influence.
+func findRunsc(name string) (sandbox.Host, error) {
+	if name == "" {
+		for _, dir := range []string{"/usr/local/bin", "/usr/bin", "/usr/local/sbin", "/usr/sbin"} {
+			if unix.Access(dir+"/runsc", unix.X_OK) == nil {
+				name = dir + "/runsc"
+				break
+			}
+		}
+	}
+	if name == "" {
+		return "", errors.New("there is no runsc in /usr/local/bin or /usr/bin")
+	}
+	if !filepath.IsAbs(name) {
+		return "", fmt.Errorf("jail.runsc is %s, which is not an absolute path", visible.Text(name))
+	}
+	file, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return "", fmt.Errorf("runsc: %w", err)
+	}
+	ctx, stop := context.WithTimeout(context.Background(), patience)
+	defer stop()
+	cmd := exec.CommandContext(ctx, file, "--version")
+	cmd.Env, cmd.WaitDelay = []string{"PATH=" + Path}, time.Second
+	out, err := cmd.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s --version failed: %w", visible.Text(file), err)
+	}
+	return sandbox.Host(file), checkRunsc(file, out)
+}
+
+// checkRunsc checks what runsc --version printed. A runsc that was built from a module has
+// no release, and the first command shows whether it works.
+func checkRunsc(file string, out []byte) error {
+	first, _, _ := bytes.Cut(out, []byte("\n"))
+	words := strings.Fields(string(first))
+	if len(words) < 2 || words[0] != "runsc" {
+		return fmt.Errorf("%s is not runsc: its --version prints %s", visible.Text(file), visible.Line(string(first), 80))
+	}
+	i := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "release-") })
+	if i >= 0 && words[i] < oldestRunsc {
+		return fmt.Errorf("%s is %s, and golem needs %s or later", visible.Text(file), visible.Line(words[i], 40), oldestRunsc)
+	}
+	return nil
+}
