@@ -247,7 +247,7 @@ var crowded = []exception{
 	{"sandbox", 165, "the public API, with the errors and their codes"},
 	{"internal/jail", 146, "the commands, their limits and outputs, and what the kernel supports"},
 	{"internal/decide/tool", 140, "tools, calls, plans, requests, results and their text, and typed arguments"},
-	{"internal/work/session", 127, "sessions and the changes in them"},
+	{"internal/work/session", 126, "sessions and the changes in them"},
 	{"internal/people/inbox", 120, "what waits for the user: calls, commits, sessions and jobs of a hub"},
 	{"internal/decide/policy", 115, "grants, effects, rules and limits as values"},
 	{"internal/hub", 107, "the messages between a hub, its nodes and its people"},

@@ -158,9 +158,9 @@ func SystemCertificates() []string {
 	return []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}
 }
 
-// JavaStores returns the files of the host in which Java keeps the certificates of
+// javaStores returns the files of the host in which Java keeps the certificates of
 // authorities.
-func JavaStores() []string {
+func javaStores() []string {
 	list := []string{"/etc/ssl/certs/java/cacerts", "/etc/pki/ca-trust/extracted/java/cacerts", "/etc/pki/java/cacerts"}
 	for _, pattern := range []string{"/usr/lib/jvm/*/lib/security/cacerts", "/usr/lib/jvm/*/jre/lib/security/cacerts", "/opt/*/lib/security/cacerts"} {
 		names, _ := filepath.Glob(pattern) // the patterns are valid

@@ -212,7 +212,7 @@ func (e *Egress) certificateSteps() []step {
 	if e.JavaStore == nil {
 		return steps
 	}
-	stores := JavaStores()
+	stores := javaStores()
 	if len(stores) == 0 {
 		return steps
 	}

@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -39,7 +38,7 @@ func findRunsc(name string) (sandbox.Host, error) {
 		return "", errors.New("there is no runsc in /usr/local/bin or /usr/bin")
 	}
 	if !filepath.IsAbs(name) {
-		return "", fmt.Errorf("jail.runsc is %s, which is not an absolute path", visible.Text(name))
+		return "", fmt.Errorf("jail.runsc is %s, which is not an absolute path", sandbox.Shown(name))
 	}
 	file, err := filepath.EvalSymlinks(name)
 	if err != nil {
@@ -51,7 +50,7 @@ func findRunsc(name string) (sandbox.Host, error) {
 	cmd.Env, cmd.WaitDelay = []string{"PATH=" + Path}, time.Second
 	out, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("%s --version failed: %w", visible.Text(file), err)
+		return "", fmt.Errorf("%s --version failed: %w", sandbox.Shown(file), err)
 	}
 	return sandbox.Host(file), checkRunsc(file, out)
 }
@@ -62,11 +61,11 @@ func checkRunsc(file string, out []byte) error {
 	first, _, _ := bytes.Cut(out, []byte("\n"))
 	words := strings.Fields(string(first))
 	if len(words) < 2 || words[0] != "runsc" {
-		return fmt.Errorf("%s is not runsc: its --version prints %s", visible.Text(file), visible.Line(string(first), 80))
+		return fmt.Errorf("%s is not runsc: its --version prints %s", sandbox.Shown(file), sandbox.Shown(string(first[:min(len(first), 80)])))
 	}
 	i := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, "release-") })
 	if i >= 0 && words[i] < oldestRunsc {
-		return fmt.Errorf("%s is %s, and golem needs %s or later", visible.Text(file), visible.Line(words[i], 40), oldestRunsc)
+		return fmt.Errorf("%s is %s, and golem needs %s or later", sandbox.Shown(file), sandbox.Shown(words[i]), oldestRunsc)
 	}
 	return nil
 }
