@@ -110,6 +110,7 @@ var argCompleters = map[string]completer{
 	"golem sessions show":    completing(sessionValues),
 	"golem sessions export":  completing(sessionValues),
 	"golem sessions rm":      completing(sessionValues),
+	"golem suggest":          completing(sessionValues),
 	"golem attach":           completing(sessionValues),
 	"golem ps stop":          completing(sessionValues),
 	"golem approve":          completing(approvalValues),

@@ -203,41 +203,64 @@ func (c *configSet) widens() bool {
 	return true
 }
 
-// approve shows a change, asks about it if it allows more, and writes the file.
+// approve writes the file. If the change allows more, it shows it first and asks.
 func (c *configSet) approve(cmd *cobra.Command, o program.Options, file string, old, text []byte) (bool, error) {
-	write := func() error {
-		if now, err := os.ReadFile(file); err == nil && string(now) != string(old) || err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s changed meanwhile; nothing was written; run the command again", visible.Text(file))
-		}
-		return writeConfig(file, text)
-	}
+	change := fileChange{command: "config set", file: file, old: old, text: text, says: "so that it allows more", yes: c.yes}
 	if !c.widens() {
-		return true, write()
+		return true, change.write()
 	}
-	shown := visible.HomeRelative(file, o.Home)
-	diff := strings.Split(strings.TrimSuffix(patch.Unified(filepath.Base(file), filepath.Base(file), string(old), string(text)), "\n"), "\n")
-	request, err := tool.NewCommandRequest("config set", "change "+shown+" so that it allows more", nil, diff, nil, map[string]string{"file": file, "sha256": fmt.Sprintf("%x", sha256.Sum256(text))})
+	change.again = append([]string{"golem"}, strings.Fields(strings.TrimPrefix(cmd.CommandPath(), "golem "))...)
+	if c.project {
+		change.again = append(change.again, "--project")
+	}
+	if c.edit.Remove {
+		change.again = append(change.again, "--remove")
+	}
+	change.again = append(change.again, "--yes", c.edit.Key, c.edit.Value)
+	return change.approve(cmd, c.flags, o)
+}
+
+// A fileChange is a change of a file with settings that the user decides about.
+type fileChange struct {
+	command   string // of golem
+	file      string
+	old, text []byte
+	says      string   // completes "change FILE …"
+	yes       bool     // the user gave --yes
+	again     []string // the command line that approves the change
+}
+
+// write writes the file, unless it has changed since golem read it.
+func (c fileChange) write() error {
+	if now, err := os.ReadFile(c.file); err == nil && string(now) != string(c.old) || err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s changed meanwhile; nothing was written; run the command again", visible.Text(c.file))
+	}
+	return writeConfig(c.file, c.text)
+}
+
+// diff returns the change as lines.
+func (c fileChange) diff() []string {
+	name := filepath.Base(c.file)
+	return strings.Split(strings.TrimSuffix(patch.Unified(name, name, string(c.old), string(c.text)), "\n"), "\n")
+}
+
+// approve shows the change, asks about it, and writes the file.
+func (c fileChange) approve(cmd *cobra.Command, f *programFlags, o program.Options) (bool, error) {
+	request, err := tool.NewCommandRequest(c.command, "change "+visible.HomeRelative(c.file, o.Home)+" "+c.says, nil, c.diff(), nil, map[string]string{"file": c.file, "sha256": fmt.Sprintf("%x", sha256.Sum256(c.text))})
 	if err != nil {
 		return false, err
 	}
 	d := decision{cmd: cmd, terminal: findTerminal(false), out: cmd.ErrOrStderr(), yes: c.yes}
-	if d.program, err = c.flags.open(opening{otherwise: emptyProgram}); err != nil {
+	if d.program, err = f.open(opening{otherwise: emptyProgram}); err != nil {
 		return false, err
 	}
-	if err := checkUnseen("config set", d.program, c.yes); err != nil {
+	if err := checkUnseen(c.command, d.program, c.yes); err != nil {
 		return false, err
 	}
 	if d.terminal == nil || c.yes { // otherwise the question shows it
 		showRequest(d.out, request)
 	}
-	again := append([]string{"golem"}, strings.Fields(strings.TrimPrefix(cmd.CommandPath(), "golem "))...)
-	if c.project {
-		again = append(again, "--project")
-	}
-	if c.edit.Remove {
-		again = append(again, "--remove")
-	}
-	return d.confirmed(request, "changed", visible.CommandLine(append(again, "--yes", c.edit.Key, c.edit.Value)...), write)
+	return d.confirmed(request, "changed", visible.CommandLine(c.again...), c.write)
 }
 
 // readConfig returns the file that a name leads to, and its content: nil if there is none. It

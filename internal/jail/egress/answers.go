@@ -49,6 +49,9 @@ func checkAnswer(answer *http.Response) error {
 		return refusal(fmt.Sprintf("the answer has %d headers, more than %d", fields, maxFields))
 	}
 	measureAnswer(answer)
+	if s, ok := answer.Request.Context().Value(streamKey{}).(*stream); ok {
+		s.passed.add(requestName(answer.Request))
+	}
 	return hideSecrets(answer)
 }
 

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -40,8 +41,14 @@ type Event struct {
 	Sent, Received int64
 	Duration       time.Duration
 	Requests       int64 // HTTP requests that golem read
+	// Tainted is true if the session had read untrusted content by then.
+	Tainted bool
+	// Read is true if golem reads the requests of the connection. Passed has the different ones
+	// that the host answered: see passed.
+	Read   bool
+	Passed []string
 	// More is how many further connections like this one the record stands for. Sent,
-	// Received and Requests are those of all of them.
+	// Received, Requests and Passed are those of all of them.
 	More int64
 }
 
@@ -141,8 +148,7 @@ func (t *tally) skip(r Event) {
 	k := t.find(r)
 	sum := r
 	sum.More = k.rest.More + 1
-	sum.Sent, sum.Received, sum.Requests = r.Sent+k.rest.Sent, r.Received+k.rest.Received, r.Requests+k.rest.Requests
-	k.rest = sum
+	k.rest = sum.with(k.rest)
 }
 
 // end returns the record of the end of a connection, with those that were skipped.
@@ -150,9 +156,23 @@ func (t *tally) end(r Event) Event {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := t.find(r)
-	r.Sent, r.Received, r.Requests, r.More = r.Sent+k.rest.Sent, r.Received+k.rest.Received, r.Requests+k.rest.Requests, k.rest.More
+	r.More = k.rest.More
+	r = r.with(k.rest)
 	k.rest = Event{}
 	return r
+}
+
+// with returns the event together with connections that have no record of their own.
+func (e Event) with(rest Event) Event {
+	e.Sent, e.Received, e.Requests = e.Sent+rest.Sent, e.Received+rest.Received, e.Requests+rest.Requests
+	e.Read = e.Read || rest.Read
+	e.Tainted = e.Tainted || rest.Tainted
+	var all passed
+	for _, one := range slices.Concat(e.Passed, rest.Passed) {
+		all.add(one)
+	}
+	e.Passed = all.list
+	return e
 }
 
 // recordRest records the connections that no other record stands for.

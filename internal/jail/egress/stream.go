@@ -36,6 +36,7 @@ type stream struct {
 	refused  atomic.Pointer[error] // why golem refused the connection
 
 	program, decision string
+	passed            passed
 	start             time.Time
 	sent, received    atomic.Int64
 	requests          atomic.Int64
@@ -175,5 +176,6 @@ func (s *stream) record(step Step) Event {
 	return Event{
 		ID: s.id, Step: step, Time: now, Host: s.host, Port: s.port, Program: s.program, Decision: s.decision, Ended: s.ended,
 		Sent: s.sent.Load(), Received: s.received.Load(), Duration: now.Sub(s.start), Requests: s.requests.Load(),
+		Tainted: s.n.o.Tainted != nil && s.n.o.Tainted(), Read: s.web, Passed: s.passed.all(),
 	}
 }

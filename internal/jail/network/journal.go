@@ -24,7 +24,8 @@ type connectionLog struct {
 // record writes a step of a connection. If it fails, golem must not take the step.
 func (l *connectionLog) record(r egress.Event) error {
 	c := audit.Connection{Call: fmt.Sprintf("%s-%d", l.prefix, r.ID), Workers: l.workers, Program: r.Program, Host: r.Host, Port: r.Port,
-		Decision: policy.PreApproved.String(), By: r.Decision, Sent: r.Sent, Received: r.Received, Took: r.Duration, Note: r.Why}
+		Decision: policy.PreApproved.String(), By: r.Decision, Sent: r.Sent, Received: r.Received, Took: r.Duration, Note: r.Why,
+		Tainted: &r.Tainted, Read: r.Read, Requests: r.Passed}
 	if strings.HasPrefix(r.Decision, "allowed ") { // by a person or a remembered rule
 		c.Decision = "yes"
 	}

@@ -31,6 +31,12 @@ type Connection struct {
 	Took           time.Duration
 	Code           string // why golem refused it, or why it failed
 	Note           string
+	// Tainted says whether the session had read untrusted content, nil if no record says it.
+	Tainted *bool
+	// Read is true if golem read the requests. Requests are the different ones that the host
+	// answered, with method and path: GET /a. A star stands for any.
+	Read     bool
+	Requests []string
 }
 
 // Address returns the host with its port, as net.JoinHostPort does. Package net would make the
@@ -59,6 +65,9 @@ func (c Connection) Outcome() Record {
 	r := c.record(Outcome)
 	r.Effects, r.Decision, r.By, r.Code, r.Note = nil, "", "", c.Code, c.Note
 	r.Args["sent"], r.Args["received"], r.Args["ms"] = c.Sent, c.Received, c.Took.Milliseconds()
+	if c.Read {
+		r.Args["requests"] = append([]string{}, c.Requests...)
+	}
 	return r
 }
 
@@ -66,6 +75,9 @@ func (c Connection) record(k Kind) Record {
 	args := map[string]any{"host": c.Host, "port": c.Port}
 	if c.Program != "" {
 		args["program"] = c.Program
+	}
+	if c.Tainted != nil {
+		args["tainted"] = *c.Tainted
 	}
 	return Record{Kind: k, Call: c.Call, Session: c.Session, Workers: c.Workers, Tool: ConnectTool, Args: args,
 		Effects: []string{policy.Connect.String() + " " + c.Address()}, Decision: c.Decision, By: c.By}
@@ -104,8 +116,17 @@ func (l *Connections) Add(r Record) {
 		l.List = append(l.List, Connection{Call: r.Call, Time: r.Time, Session: r.Session, Workers: r.Workers, Program: text("program"),
 			Host: text("host"), Port: uint16(number("port")), Decision: r.Decision, By: r.By, Code: r.Code, Note: r.Note, Ended: r.Kind == Refusal})
 	}
+	c := &l.List[i]
+	if tainted, ok := r.Args["tainted"].(bool); ok && (c.Tainted == nil || tainted) {
+		c.Tainted = &tainted
+	}
 	if r.Kind == Outcome {
-		c := &l.List[i]
 		c.Ended, c.Sent, c.Received, c.Took, c.Code, c.Note = true, number("sent"), number("received"), time.Duration(number("ms"))*time.Millisecond, r.Code, r.Note
+		var list []any
+		list, c.Read = r.Args["requests"].([]any)
+		for _, one := range list {
+			request, _ := one.(string)
+			c.Requests = append(c.Requests, request)
+		}
 	}
 }

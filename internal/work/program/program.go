@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -48,6 +49,7 @@ type Options struct {
 	Login     func(name string) (string, error) // returns a login of the user at an MCP server, or keyring.ErrNotFound; nil for none
 	KeepLogin func(name, value string) error    // stores such a login; nil if golem may not
 	Settings  []project.Setting
+	Text      []byte                 // read in place of the project file, to check a change; nil for the file
 	Hosts     []policy.HostRule      // that the user adds to the hosts of the program
 	Presets   []string               // sets of hosts that the user adds
 	Agent     project.Agent          // the program that the user runs, if it has a profile
@@ -145,7 +147,10 @@ func Load(o Options) (*Program, error) {
 		return err
 	}
 	var data []byte
-	if file != "" {
+	switch {
+	case o.Text != nil:
+		file, data = cmp.Or(file, project.File), o.Text
+	case file != "":
 		if data, err = project.ReadFile(root, file, strictyaml.MaxFile); err != nil {
 			return nil, readError(file, err)
 		}
