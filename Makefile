@@ -17,8 +17,9 @@ COMMANDS := python3=python3 curl=curl wget=wget ssh=openssh-client ps=procps git
 # reason.
 CLIENTS := node=nodejs npm=npm zsh=zsh fish=fish mandoc=mandoc
 
-# The browser for the tests of golem desk. It is large. Without it they are skipped.
-CHROMIUM := chromium=chromium
+# The browser for the tests of golem desk and of the npm package, whose size is measured with
+# brotli. The browser is large. Without it these tests are skipped.
+CHROMIUM := chromium=chromium brotli=brotli
 
 # The commands of TestEverydayWork.
 EVERYDAY := patch=patch xz=xz-utils zip=zip unzip=unzip rsync=rsync inotifywait=inotify-tools jq=jq vim=vim openssl=openssl make=make cmake=cmake ninja=ninja-build \
@@ -70,7 +71,7 @@ export CGO_ENABLED := 0
 STAMPED := $(GOFLAGS)
 export GOFLAGS := $(GOFLAGS) -buildvcs=false -trimpath
 
-.PHONY: help build build-hub demo demo-hub soak-hub test soak everyday adapters screenshots dist bench fuzz lint clean \
+.PHONY: help build build-hub demo demo-hub soak-hub test soak everyday adapters screenshots dist npm bench fuzz lint clean \
 	format vet staticcheck tidy unit race systems cross need-race tools
 
 help: ## list the targets
@@ -127,6 +128,11 @@ screenshots: ## draw the pictures of golem desk in docs/, from the program of ma
 
 dist: ## make the files of a release in dist/: binaries, packages, images, SBOMs, hashes; the same commit gives the same bytes
 	@scripts/dist
+
+npm: ## make the npm package @golem-forge/browser in dist/
+	@scripts/need $(CLIENTS)
+	@mkdir -p dist
+	@scripts/npm dist
 
 bench: build ## measure golem and its peers, and write docs/benchmarks.md
 	@scripts/bench

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"path"
 	"sync"
 	"time"
@@ -104,10 +103,21 @@ type pathArgs struct {
 	Path string `json:"path"`
 }
 
+// check returns an error if the name is missing.
+func (a pathArgs) check() error {
+	if a.Path == "" {
+		return invalid("arguments", "path is missing; the files of the zone workspace are at /workspace")
+	}
+	return nil
+}
+
 // onPath is a method for one name, which returns a value.
 func onPath(act func(ctx context.Context, b *box, name string) (any, error)) method {
 	return func(ctx context.Context, b *box, raw json.RawMessage, _ []byte) (any, []byte, error) {
 		args, err := decode[pathArgs](raw)
+		if err == nil {
+			err = args.check()
+		}
 		if err != nil {
 			return nil, nil, err
 		}
@@ -282,5 +292,5 @@ func (s *server) close(b *box) error {
 	}
 	err := b.journal.Close()
 	b.workspace.Close()
-	return errors.Join(err)
+	return err
 }

@@ -103,6 +103,11 @@ func (s *server) call(ctx context.Context, text string, content []byte) (any, []
 	if err != nil {
 		return nil, nil, err
 	}
+	// A page that has no number writes NaN, which is null in JSON, and must not get a default.
+	// The arguments of a model are checked with its tool.
+	if r.Method != "call" && hasNull(r.Args) {
+		return nil, nil, invalid(r.Method, "an argument is null or not a number; leave out what you do not want to set")
+	}
 	if r.Method == "open" {
 		value, err := s.open(ctx, r.Args)
 		return value, nil, err
@@ -139,6 +144,18 @@ func decode[A any](raw []byte) (value A, err error) {
 		return zero, invalid("arguments", hint)
 	}
 	return value, nil
+}
+
+// hasNull reports whether valid JSON has a null anywhere.
+func hasNull(raw []byte) bool {
+	for d := json.NewDecoder(bytes.NewReader(raw)); ; {
+		switch token, err := d.Token(); {
+		case err != nil:
+			return false
+		case token == nil:
+			return true
+		}
+	}
 }
 
 // invalid returns the error for a wrong argument of the page.
