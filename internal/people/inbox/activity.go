@@ -214,8 +214,8 @@ func (s ProgramSession) HasRun() bool {
 
 // isUnfinished reports whether the session has a run that is not finished.
 func (s ProgramSession) isUnfinished() bool {
-	end, err := s.Program.Storage.Runs().End(s.Session)
-	return err == nil && end != run.Finished && s.HasRun()
+	sum, err := s.Program.Storage.Runs().Summary(s.Session)
+	return err == nil && sum.End != run.Finished && sum.Begin.Worker != ""
 }
 
 // isPaused reports whether the session has a run that waits for an approval, or can continue

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"sync"
 	"time"
@@ -99,6 +100,18 @@ func (f *Dir) LeaseHolder(name string) int {
 	}
 	defer file.Close()
 	return LockHolder(file)
+}
+
+// MayBeLeased reports whether somebody may have the lease of a name. It writes nothing, and
+// Take finds out.
+func (f *Dir) MayBeLeased(name string) bool {
+	room, err := f.room("leases", false)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	defer room.Close()
+	_, err = room.root.Lstat(hexHash(name))
+	return !errors.Is(err, fs.ErrNotExist)
 }
 
 // LockHolder returns the process that holds the lock of an open file: 0 if none does, or if

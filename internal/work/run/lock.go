@@ -37,6 +37,9 @@ func Lock(dir *state.Dir, patience time.Duration) (free func() error, err error)
 
 // IsLocked reports whether a run works in a session.
 func IsLocked(dir *state.Dir) bool {
+	if !dir.MayBeLeased(leaseName) {
+		return false
+	}
 	free, err := Lock(dir, 0)
 	if err == nil {
 		free()

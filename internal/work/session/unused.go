@@ -105,6 +105,9 @@ func (s Sessions) Holder(one *Session) (h changes.Holder, ok bool) {
 // Process returns the process of the golem that works on the files of a session now, as the
 // kernel shows it: 0 if there is none.
 func Process(s Sessions, one *Session) int {
+	if !changes.MayBeBusy(sandbox.Host(one.dir)) {
+		return 0
+	}
 	k, err := s.Open(one)
 	if err != nil {
 		return 0
