@@ -42,6 +42,15 @@ func (d *Commits) hub(t Target) (place, error) {
 	return hub{network{at}, d.store, t}, err
 }
 
+// op returns what golem does in the repository, for errors. Only targets of the configuration
+// have a name.
+func (h hub) op() string {
+	if h.target.Name == "" {
+		return pullRequestOp
+	}
+	return "push"
+}
+
 // server returns the server of a target, without a slash at its end.
 func (t Target) server() string {
 	if t.URL == "" {
@@ -181,7 +190,7 @@ func (a *api) blob(ctx context.Context, store *git.ObjectStore, f File) error {
 		}
 		const head, tail = `{"encoding":"base64","content":"`, `"}`
 		body := io.MultiReader(strings.NewReader(head), &encoder{from: content}, strings.NewReader(tail))
-		return a.send(ctx, http.MethodPost, "blobs", body, int64(len(head))+(size+2)/3*4+int64(len(tail)), &got)
+		return a.send(ctx, http.MethodPost, "/git/blobs", body, int64(len(head))+(size+2)/3*4+int64(len(tail)), &got)
 	})
 	if err == nil && got.SHA != string(f.New) {
 		err = differs("file "+sandbox.Shown(f.Path), got.SHA, f.New)
@@ -230,7 +239,7 @@ func (a *api) tree(ctx context.Context, base, want git.Hash, c *StagedCommit) er
 		for _, f := range part {
 			body.Tree = append(body.Tree, newTreeEntry(f))
 		}
-		if err := a.call(ctx, func(ctx context.Context) error { return a.sendJSON(ctx, http.MethodPost, "trees", body, &now) }); err != nil {
+		if err := a.call(ctx, func(ctx context.Context) error { return a.sendJSON(ctx, http.MethodPost, "/git/trees", body, &now) }); err != nil {
 			return err
 		}
 	}
@@ -283,7 +292,7 @@ func (a *api) commit(ctx context.Context, want git.Hash, c *git.CommitObject) er
 	}{c.Message, c.Tree, c.Parents, person{c.Author.Name, c.Author.Email, c.Time}, person{c.Committer.Name, c.Committer.Email, c.Time}}
 	return a.call(ctx, func(ctx context.Context) error {
 		var got object
-		err := a.sendJSON(ctx, http.MethodPost, "commits", body, &got)
+		err := a.sendJSON(ctx, http.MethodPost, "/git/commits", body, &got)
 		if err == nil && got.SHA != string(want) {
 			err = differs("commit", got.SHA, want)
 		}
@@ -293,9 +302,9 @@ func (a *api) commit(ctx context.Context, want git.Hash, c *git.CommitObject) er
 
 // move moves the branch or creates it.
 func (a *api) move(ctx context.Context, c *StagedCommit) error {
-	method, what, body := http.MethodPatch, "refs/heads/"+escapePath(c.Branch), map[string]any{"sha": c.Commit, "force": false}
+	method, what, body := http.MethodPatch, "/git/refs/heads/"+escapePath(c.Branch), map[string]any{"sha": c.Commit, "force": false}
 	if c.Base == "" {
-		method, what, body = http.MethodPost, "refs", map[string]any{"ref": "refs/heads/" + c.Branch, "sha": c.Commit}
+		method, what, body = http.MethodPost, "/git/refs", map[string]any{"ref": "refs/heads/" + c.Branch, "sha": c.Commit}
 	}
 	return a.call(ctx, func(ctx context.Context) error {
 		var got struct {

@@ -32,6 +32,8 @@ type api struct {
 	root        *url.URL
 	owner, repo string
 	token       string
+	op          string // what golem does, for errors
+	named       string // where the user names the repository, for errors
 }
 
 // dial prepares the client for a push. It sends no request.
@@ -46,7 +48,7 @@ func (h hub) dial(ctx context.Context) (*api, error) {
 	}
 	token := h.Token(ctx)
 	if token == "" {
-		return nil, &sandbox.Error{Op: "push", Path: h.target.Repo, Code: git.ErrUnreachable, Hint: "there is no token for " + root.Host + "; set GITHUB_TOKEN (of a GitHub Enterprise: GH_ENTERPRISE_TOKEN), or run gh auth login"}
+		return nil, &sandbox.Error{Op: h.op(), Path: h.target.Repo, Code: git.ErrUnreachable, Hint: "there is no token for " + root.Host + "; set GITHUB_TOKEN (of a GitHub Enterprise: GH_ENTERPRISE_TOKEN), or run gh auth login"}
 	}
 	next := h.target.Web
 	if next == nil {
@@ -56,9 +58,20 @@ func (h hub) dial(ctx context.Context) (*api, error) {
 		Transport:     courier{next, root, token},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	a := &api{web: web, root: root, token: token}
+	a := &api{web: web, root: root, token: token, op: h.op(), named: "repo in clearance.targets"}
+	if a.op == pullRequestOp {
+		a.named = "--repo"
+	}
 	a.owner, a.repo, _ = strings.Cut(h.target.Repo, "/")
 	return a, nil
+}
+
+// rights returns the rights that the token needs.
+func (a *api) rights() string {
+	if a.op == pullRequestOp {
+		return "contents and pull requests"
+	}
+	return "contents"
 }
 
 func (a *api) close() { a.web.CloseIdleConnections() }
@@ -86,9 +99,9 @@ func (a *api) sendJSON(ctx context.Context, method, what string, body, out any) 
 	return a.send(ctx, method, what, bytes.NewReader(data), int64(len(data)), out)
 }
 
-// send makes one request to an endpoint for git objects, and reads the answer into out.
+// send makes one request to an endpoint of the repository, and reads the answer into out.
 func (a *api) send(ctx context.Context, method, what string, body io.Reader, size int64, out any) error {
-	at, err := a.root.Parse(fmt.Sprintf("repos/%s/%s/git/%s", url.PathEscape(a.owner), url.PathEscape(a.repo), what))
+	at, err := a.root.Parse(fmt.Sprintf("repos/%s/%s%s", url.PathEscape(a.owner), url.PathEscape(a.repo), what))
 	if err != nil {
 		return err
 	}
@@ -199,23 +212,23 @@ func (a *api) once(ctx context.Context, do func(context.Context) error) error {
 // try.
 func (a *api) judge(err error) (wait time.Duration, told error) {
 	tell := func(code sandbox.Code, hint string) error {
-		return &sandbox.Error{Op: "push", Path: a.owner + "/" + a.repo, Code: code, Hint: hint}
+		return &sandbox.Error{Op: a.op, Path: a.owner + "/" + a.repo, Code: code, Hint: hint}
 	}
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &syntax) || errors.As(err, &kind) {
-		return -1, tell(git.ErrUnreachable, "what answers is not GitHub's API; look at url in clearance.targets")
+		return -1, tell(git.ErrUnreachable, "what answers is not GitHub's API; look at the server of "+a.named)
 	}
 	var r *refusal
 	if !errors.As(err, &r) {
-		return 0, tell(git.ErrUnreachable, "GitHub cannot be reached, or has cut the connection; push again")
+		return 0, tell(git.ErrUnreachable, "GitHub cannot be reached, or has cut the connection; try again")
 	}
 	says := ""
 	if text := strings.ReplaceAll(r.says, a.token, "…"); text != "" {
 		says = "; GitHub says: " + sandbox.Shown(text[:min(len(text), 300)])
 	}
 	if wait, until, limited := r.limit(); limited {
-		told := tell(sandbox.ErrLimit, "GitHub takes no more requests "+until+"; push again then")
+		told := tell(sandbox.ErrLimit, "GitHub takes no more requests "+until+"; try again then")
 		if wait > maxWait {
 			wait = -1
 		}
@@ -223,17 +236,17 @@ func (a *api) judge(err error) (wait time.Duration, told error) {
 	}
 	switch code := r.status; {
 	case code/100 == 3:
-		return -1, tell(git.ErrUnreachable, "the repository is elsewhere now; write its new name as repo in clearance.targets")
+		return -1, tell(git.ErrUnreachable, "the repository is elsewhere now; write its new name as "+a.named)
 	case code == http.StatusUnauthorized:
 		return -1, tell(git.ErrUnreachable, "GitHub refuses the token; set GITHUB_TOKEN to one that may write contents, or run gh auth login"+says)
 	case code == http.StatusForbidden:
-		return -1, tell(git.ErrUnreachable, "the token may not write there; give it the right to write contents"+says)
+		return -1, tell(git.ErrUnreachable, "the token may not write there; give it the right to write "+a.rights()+says)
 	case code == http.StatusNotFound:
-		return -1, tell(sandbox.ErrNotFound, "there is no such repository, or the token does not see it; look at repo in clearance.targets, and at the token's rights")
+		return -1, tell(sandbox.ErrNotFound, "there is no such repository, or the token does not see it; look at "+a.named+", and at the token's rights")
 	case code == http.StatusConflict:
 		return -1, tell(sandbox.ErrConflict, "the repository takes nothing now; one that is empty needs a first commit, made on GitHub or by a target of type remote"+says)
 	case code >= 500:
-		return 0, tell(git.ErrUnreachable, fmt.Sprintf("GitHub has trouble (%d); push again later", code))
+		return 0, tell(git.ErrUnreachable, fmt.Sprintf("GitHub has trouble (%d); try again later", code))
 	default:
 		return -1, tell(git.ErrUnreachable, fmt.Sprintf("GitHub does not take it (%d); see whether the branch is protected%s", code, says))
 	}

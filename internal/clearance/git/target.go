@@ -219,3 +219,14 @@ func (t *Target) Take(ctx context.Context, base, commit Hash) error {
 	}
 	return indexErr
 }
+
+// RemoteURL returns the address of a remote in the repository's own configuration, "" if there is
+// none. It does not follow includes.
+func (t *Target) RemoteURL(name string) string {
+	for _, v := range readConfig(t.dir, "config") {
+		if v.section == "remote" && v.sub == name && v.key == "url" {
+			return v.value
+		}
+	}
+	return ""
+}

@@ -64,8 +64,8 @@ func isWithin(root, name string) bool {
 	return false
 }
 
-// credentials returns the credentials that a push may use.
-func (e Env) credentials(w *worker.Worker) git.Credentials {
+// Credentials returns the credentials that a push may use.
+func (e Env) Credentials(w *worker.Worker) git.Credentials {
 	var named []string
 	if w != nil {
 		for _, v := range w.Git.Credentials.Env {
@@ -82,9 +82,9 @@ func (e Env) credentials(w *worker.Worker) git.Credentials {
 	return git.Inherit(e.Safe())
 }
 
-// persons returns the author and the committer of a commit: those that the worker's file
+// Persons returns the author and the committer of a commit: those that the worker's file
 // names, or the user.
-func (e Env) persons(ctx context.Context, store *git.ObjectStore, w *worker.Worker) (author, committer git.Person) {
+func (e Env) Persons(ctx context.Context, store *git.ObjectStore, w *worker.Worker) (author, committer git.Person) {
 	environment := e.Variables
 	if e.OnlyNamed {
 		environment = nil

@@ -52,7 +52,7 @@ func (d *Repositories) Open(ctx context.Context) (*clearance.Commits, error) {
 		}
 		targets = append(targets, clearance.Target{Off: off, Name: t.Name, Type: t.Type, Path: t.Path, URL: t.URL, Repo: t.Repo, Branch: t.Branch, Hooks: t.Hooks, Web: d.Web})
 	}
-	commits, err := clearance.Open(d.Folder, store, targets, d.Env.credentials(d.Worker))
+	commits, err := clearance.Open(d.Folder, store, targets, d.Env.Credentials(d.Worker))
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (d *Repositories) Persons(ctx context.Context) (author, committer git.Perso
 	if _, err := d.Open(ctx); err != nil {
 		return author, committer, err
 	}
-	author, committer = d.Env.persons(ctx, d.store, d.Worker)
+	author, committer = d.Env.Persons(ctx, d.store, d.Worker)
 	return author, committer, nil
 }
 

@@ -205,7 +205,7 @@ var groups = []*cobra.Group{
 func subcommands(fronts Fronts) []subcommand {
 	return []subcommand{
 		{"run", "run", newRun}, {"eval", "run", newEval}, {"exec", "run", newExec}, {"ps", "run", newPS}, {"attach", "run", newAttach}, {"ports", "run", newPorts}, {"mcp", "run", func() *cobra.Command { return newMCP(fronts.MCP) }},
-		{"status", "review", func() *cobra.Command { return newStatus(fronts) }}, {"diff", "review", func() *cobra.Command { return newDiff(fronts.Explore) }}, {"apply", "review", newApply}, {"discard", "review", newDiscard}, {"undo", "review", newUndo},
+		{"status", "review", func() *cobra.Command { return newStatus(fronts) }}, {"diff", "review", func() *cobra.Command { return newDiff(fronts.Explore) }}, {"apply", "review", newApply}, {"discard", "review", newDiscard}, {"pr", "review", newPR}, {"undo", "review", newUndo},
 		{"review", "review", func() *cobra.Command { return newReview(fronts.Explore) }}, {"approve", "review", newApprove}, {"approvals", "review", newApprovals}, {"desk", "review", func() *cobra.Command { return newDesk(fronts.Desk) }},
 		{"init", "project", newInit}, {"trust", "project", newTrust}, {"lint", "project", newLint}, {"explain", "project", newExplain}, {"suggest", "project", newSuggest}, {"config", "project", newConfig},
 		{"secret", "project", newSecret},

@@ -314,10 +314,14 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 		chosen = cmp.Or(chosen, taken)
 		switch {
 		case chosen == nil && f.commits:
-			if dir, err := f.realDir(); err == nil && !inWorkTree(dir) {
-				return nil, &sandbox.Error{Op: cmd.Name() + " --commits", Code: sandbox.ErrNotFound, Hint: "this directory is not in a git repository; golem " + cmd.Name() + " without --commits is for changed files"}
+			op, files := cmd.Name(), ""
+			if op != "pr" {
+				op, files = op+" --commits", "golem "+op+" without --commits is for changed files, "
 			}
-			return nil, &sandbox.Error{Op: cmd.Name() + " --commits", Code: sandbox.ErrNotFound, Hint: "no session here has commits that your repository lacks; golem " + cmd.Name() + " without --commits is for changed files, golem status lists the sessions"}
+			if dir, err := f.realDir(); err == nil && !inWorkTree(dir) {
+				return nil, &sandbox.Error{Op: op, Code: sandbox.ErrNotFound, Hint: "this directory is not in a git repository; " + files + "golem status lists the sessions"}
+			}
+			return nil, &sandbox.Error{Op: op, Code: sandbox.ErrNotFound, Hint: "no session here has commits that your repository lacks; " + files + "golem status lists the sessions"}
 		case chosen == nil:
 			return nil, f.noChanges(cmd.CommandPath())
 		case len(names) > 1 && findTerminal(false) == nil:

@@ -14,6 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/work/project"
 	"github.com/golem-forge/golem/internal/work/toolset/export"
 	gittools "github.com/golem-forge/golem/internal/work/toolset/git"
+	"github.com/golem-forge/golem/internal/work/toolset/settle"
 	"github.com/golem-forge/golem/internal/work/worker"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -47,6 +48,41 @@ func (d *OpenWorker) gitTools(step *calltree.Step, g tool.Gate, tracker *taint.T
 		return r, nil
 	}
 	return s, []io.Closer{requests, c}
+}
+
+// publisher returns what opens pull requests for the worker's session, and what is closed after
+// use.
+func (d *OpenWorker) publisher(step *calltree.Step, g tool.Gate) (p settle.Publisher, running []io.Closer) {
+	var w *worker.Worker
+	if step != nil {
+		w = step.Worker
+	}
+	c := d.program.NewRepositories(d.records, w)
+	requests := d.networks.OwnRequests("pr", "an approved pull request", g.Workers)
+	p.Committer = d.work.Committer(d.program.openGit)
+	p.Scanners = c.Scanners
+	p.GitHub = func(ctx context.Context, server, repo string) (*clearance.GitHub, error) {
+		store, err := d.program.openGit(ctx)
+		if err != nil {
+			return nil, err
+		}
+		t := clearance.Target{URL: server, Repo: repo, Web: requests}
+		if place, is := d.program.Project.Ceiling.NetworkOff(); is {
+			t.Off = place.String()
+		}
+		return clearance.OpenGitHub(store, t, c.Env.Credentials(w))
+	}
+	p.Approver = func(ctx context.Context) (string, error) {
+		store, err := d.program.openGit(ctx)
+		if err != nil {
+			return "", err
+		}
+		if _, committer := c.Env.Persons(ctx, store, w); committer.Email != "golem@localhost" {
+			return committer.Name, nil
+		}
+		return "", nil
+	}
+	return p, []io.Closer{requests, c}
 }
 
 // inputMounts returns the mounts that are read-only or untrusted.

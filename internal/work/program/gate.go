@@ -368,7 +368,9 @@ func (d *OpenWorker) connectTools(step *calltree.Step, g tool.Gate, tracker *tai
 		list = append(list, web.Set{Fetcher: d.networks.Fetcher(g.Hosts(), g.Workers, tracker.Source)}.Tools()...)
 	}
 	if d.calls("changes") {
-		list = append(list, settle.Tools(d.work.Keeper(d.records.Folder), d.work.Undoer(d.allFiles), d.work.Committer(d.program.openGit))...)
+		publisher, publishing := d.publisher(step, g)
+		list = append(list, settle.Tools(d.work.Keeper(d.records.Folder), d.work.Undoer(d.allFiles), publisher)...)
+		running = append(running, publishing...)
 	}
 	g.Tools = d.program.unlistTools(list)
 	unlistServices(g)

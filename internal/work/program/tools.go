@@ -25,7 +25,7 @@ var builtin = []struct {
 		"git_branches", "git_merge", "pullFromGit", "gitPull", "stageForPush", "gitStage"}},
 	{"clearance", []string{"file_export", "api_send", "clipboard_copy"}},
 	{"web", []string{"web_fetch"}},
-	{"changes", []string{"apply_changes", "discard_changes", "undo"}},
+	{"changes", []string{"apply_changes", "discard_changes", "undo", "pull_request"}},
 }
 
 // setOf returns the set of one of golem's own tools, "" for another name.
@@ -64,5 +64,5 @@ func Tools() []tool.Tool { return tools(export.Set{}) }
 // tools returns all tools of this version, with those of a set that knows its endpoints.
 // Nothing is connected to them, so they cannot be called.
 func tools(e export.Set) []tool.Tool {
-	return slices.Concat(file.Tools(), shell.Set{}.Tools(), git.Set{}.Tools(), e.Tools(), web.Set{}.Tools(), settle.Tools(nil, nil, nil))
+	return slices.Concat(file.Tools(), shell.Set{}.Tools(), git.Set{}.Tools(), e.Tools(), web.Set{}.Tools(), settle.Tools(nil, nil, settle.Publisher{}))
 }

@@ -54,7 +54,7 @@ type repositoryChange struct {
 }
 
 // Imports implements settle.Committer.
-func (c *Commits) Imports(ctx context.Context) (list []settle.RepositoryImport, skipped []string, err error) {
+func (c *Commits) Imports(ctx context.Context, beyond settle.Beyond) (list []settle.RepositoryImport, skipped []string, err error) {
 	l, err := c.store.ListChanges(c.session)
 	if err != nil {
 		return nil, nil, err
@@ -87,7 +87,14 @@ func (c *Commits) Imports(ctx context.Context) (list []settle.RepositoryImport, 
 			skip(err.Error())
 			continue
 		}
-		im, err := target.Import(ctx, r.files, c.store.Project.Trailer, nil)
+		var known []git.Hash
+		if beyond != nil {
+			known, err = beyond(ctx, r.name, target)
+		}
+		var im *git.Import
+		if err == nil {
+			im, err = target.Import(ctx, r.files, c.store.Project.Trailer, known)
+		}
 		if err != nil {
 			for _, other := range list {
 				other.Close()
@@ -212,7 +219,7 @@ const maxGitFiles = 300_000
 // Read reads the commits that the session has made and that the user's repositories do not
 // have. skipped says which cannot be read.
 func (c *Commits) Read(ctx context.Context) (list []settle.CommitRepository, skipped []string, err error) {
-	imports, skipped, err := c.Imports(ctx)
+	imports, skipped, err := c.Imports(ctx, nil)
 	if err != nil {
 		return nil, skipped, err
 	}
@@ -227,7 +234,7 @@ func (c *Commits) Read(ctx context.Context) (list []settle.CommitRepository, ski
 // Count returns how many commits the session has made that the user's repositories do not
 // have.
 func (c *Commits) Count(ctx context.Context) (n int, err error) {
-	imports, _, err := c.Imports(ctx)
+	imports, _, err := c.Imports(ctx, nil)
 	for _, im := range imports {
 		n += len(im.Commits)
 		im.Close()

@@ -63,9 +63,9 @@ type Part struct {
 	Mode  bool   `json:"mode,omitempty" jsonschema:"apply the permission bits"`
 }
 
-// Tools returns the tools. Without a keeper, an undoer or a committer they can be listed
+// Tools returns the tools. Without a keeper, an undoer or a publisher they can be listed
 // but not called.
-func Tools(k Keeper, u Undoer, c Committer) []tool.Tool {
+func Tools(k Keeper, u Undoer, p Publisher) []tool.Tool {
 	about := tool.Tool{Name: "apply_changes", Toolset: "changes", Mode: policy.Manual, AlwaysAsk: true, Verbs: []policy.Verb{policy.Write, policy.Delete}, Private: []string{"parts"},
 		Description: "Apply the changes of a session to the real directories: all changes, some paths, or some hunks of a file. " +
 			"It always asks, with the diff. If a file has changed in the directory since, nothing is applied unless merge or overwrite is set."}
@@ -80,7 +80,7 @@ func Tools(k Keeper, u Undoer, c Committer) []tool.Tool {
 			return tool.Plan{}, &sandbox.Error{Op: "apply_changes", Code: "invalid_args", Hint: "commits takes all commits of the session; only branch goes with it"}
 		}
 		if a.Commits {
-			return applyCommits(c, a.Branch)
+			return applyCommits(p.Committer, a.Branch)
 		}
 		for i := range a.Paths {
 			name, err := names.Canonical(a.Paths[i])
@@ -105,7 +105,7 @@ func Tools(k Keeper, u Undoer, c Committer) []tool.Tool {
 		plan.Deferred = true
 		return plan, nil
 	})
-	return []tool.Tool{apply, discardTool(k), undoTool(u)}
+	return []tool.Tool{apply, discardTool(k), undoTool(u), pullRequestTool(p)}
 }
 
 func noSession(op string) error {

@@ -20,14 +20,19 @@ import (
 // A Committer reads the commits that a session has made in repositories of the user.
 type Committer interface {
 	// Imports returns an import for each repository with new commits. The caller closes
-	// them. skipped says what cannot be read, in words for the user.
-	Imports(ctx context.Context) (list []RepositoryImport, skipped []string, err error)
+	// them. skipped says what cannot be read, in words for the user. If beyond is not nil, it
+	// returns the commits of a remote of a repository, by the sandbox's name of its work tree:
+	// see git.Target.Import.
+	Imports(ctx context.Context, beyond Beyond) (list []RepositoryImport, skipped []string, err error)
 	// Names returns the id of the session, for the names of references, and its name.
 	naming.Named
 	// MarkTaken records which versions of files the taken commits hold: the hashes of the
 	// contents by the names of the files, "" for a deleted file.
 	MarkTaken(versions map[string][]string) error
 }
+
+// A Beyond returns the commits that a remote of a repository has, nil if there is no remote.
+type Beyond func(ctx context.Context, name string, t *git.Target) ([]git.Hash, error)
 
 // A RepositoryImport is the import of the new commits of one repository.
 type RepositoryImport struct {
@@ -200,32 +205,41 @@ func applyCommits(c Committer, branch string) (tool.Plan, error) {
 	if why := git.BadBranch(branch); branch != "" && why != "" {
 		return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "branch: " + why}
 	}
-	prepare := func(ctx context.Context, _ *sandbox.Sandbox) (tool.Preparation, error) {
-		list, skipped, err := readAll(ctx, c)
-		if err != nil {
-			return tool.Preparation{}, err
-		}
-		if branch != "" && (len(list) != 1 || len(list[0].Branches) != 1) {
-			return tool.Preparation{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "branch needs commits on one branch, and there are several: leave it out, and golem makes references"}
-		}
-		seen := tipsOf(list)
-		p := tool.NewPreparation(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
-			r, err := takeCommits(ctx, c, branch, seen)
-			if err == nil && c.MarkTaken(versionsIn(list)) != nil {
-				r.Notes = append(r.Notes, "golem could not record that the commits were taken; golem status still lists the session")
-			}
-			return r, err
-		}, commitChanges(list)...)
-		p.Summary, p.Warnings = describeCommits(list, branch)
-		p.Warnings = append(p.Warnings, skipped...)
-		return p, nil
+	return tool.NewChangePlan(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Preparation, error) {
+		return prepareCommits(ctx, c, branch, "")
+	}), nil // no effects: no file of a mount changes
+}
+
+// prepareCommits prepares to take the commits of a session. next says what the user types then, ""
+// for the usual commands.
+func prepareCommits(ctx context.Context, c Committer, branch, next string) (tool.Preparation, error) {
+	const op = "apply_changes"
+	list, skipped, err := readAll(ctx, c)
+	if err != nil {
+		return tool.Preparation{}, err
 	}
-	return tool.NewChangePlan(prepare), nil // no effects: no file of a mount changes
+	if branch != "" && (len(list) != 1 || len(list[0].Branches) != 1) {
+		return tool.Preparation{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "branch needs commits on one branch, and there are several: leave it out, and golem makes references"}
+	}
+	seen := tipsOf(list)
+	p := tool.NewPreparation(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
+		r, err := takeCommits(ctx, c, branch, seen)
+		if err == nil && c.MarkTaken(versionsIn(list)) != nil {
+			r.Notes = append(r.Notes, "golem could not record that the commits were taken; golem status still lists the session")
+		}
+		if taken, _, ok := strings.Cut(r.Text, "\nnext: "); ok && next != "" {
+			r.Text = taken + "\nnext: " + next
+		}
+		return r, err
+	}, commitChanges(list)...)
+	p.Summary, p.Warnings = describeCommits(list, branch)
+	p.Warnings = append(p.Warnings, skipped...)
+	return p, nil
 }
 
 // readAll reads the commits of all repositories. skipped says what it did not read.
 func readAll(ctx context.Context, c Committer) (list []CommitRepository, skipped []string, err error) {
-	imports, skipped, err := c.Imports(ctx)
+	imports, skipped, err := c.Imports(ctx, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -267,7 +281,7 @@ func tipsOf(list []CommitRepository) string {
 // takeCommits takes exactly the commits that were shown. The hash of a commit covers all
 // that is in it.
 func takeCommits(ctx context.Context, c Committer, branch, seen string) (tool.Result, error) {
-	imports, _, err := c.Imports(ctx)
+	imports, _, err := c.Imports(ctx, nil)
 	if err != nil {
 		return tool.Result{}, err
 	}

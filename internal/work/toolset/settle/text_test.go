@@ -78,7 +78,7 @@ func TestNumbered(t *testing.T) {
 // always asks.
 func TestToolsAreTheUsers(t *testing.T) {
 	seen := 0
-	for _, tl := range Tools(nil, nil, nil) {
+	for _, tl := range Tools(nil, nil, Publisher{}) {
 		seen++
 		if tl.Mode != policy.Manual || !tl.AlwaysAsk {
 			t.Errorf("%s: mode %v, asks %v", tl.Name, tl.Mode, tl.AlwaysAsk)
@@ -88,7 +88,7 @@ func TestToolsAreTheUsers(t *testing.T) {
 			t.Errorf("%s: a model could call it", tl.Name)
 		}
 	}
-	if seen != 3 {
+	if seen != 4 {
 		t.Errorf("%d tools", seen)
 	}
 }
