@@ -107,6 +107,8 @@ export interface Sandbox {
 	tools(): Record<string, SandboxTool>;
 	/** Checks the hash chain of the journal. */
 	verify(): Promise<{ok: boolean; records: number; problem?: string}>;
+	/** The journal as lines of JSON, for `golem audit verify FILE`. */
+	exportJournal(): Promise<Uint8Array>;
 	close(): Promise<void>;
 }
 

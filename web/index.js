@@ -137,6 +137,7 @@ class Sandbox {
 	}
 
 	verify() { return this.#call('verify'); }
+	exportJournal() { return this.#call('exportJournal'); }
 
 	async close() {
 		if (this.#id === 0) return;

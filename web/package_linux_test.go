@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -75,6 +76,7 @@ func run(t *testing.T, dir, name string, args ...string) string {
 type site struct {
 	*httptest.Server
 	results chan string // what pages post
+	kept    sync.Map    // further things that pages post, by name
 }
 
 func newSite(t *testing.T, dir string) *site {
@@ -86,6 +88,10 @@ func newSite(t *testing.T, dir string) *site {
 	mux.HandleFunc("/result", func(w http.ResponseWriter, r *http.Request) {
 		text, err := io.ReadAll(r.Body)
 		s.results <- string(text) + errorText(err)
+	})
+	mux.HandleFunc("/keep", func(_ http.ResponseWriter, r *http.Request) {
+		text, err := io.ReadAll(r.Body)
+		s.kept.Store(r.URL.Query().Get("name"), string(text)+errorText(err))
 	})
 	s.Server = httptest.NewServer(mux)
 	t.Cleanup(s.Close)
@@ -201,8 +207,26 @@ func TestPackage(t *testing.T) {
 	})
 	browser := newBrowser(t)
 	server := newSite(t, dir)
-	t.Run("api", func(t *testing.T) { server.runModule(t, browser, "api.js") })
+	t.Run("api", func(t *testing.T) {
+		server.runModule(t, browser, "api.js")
+		testExport(t, server)
+	})
 	t.Run("readme", func(t *testing.T) { testReadme(t, browser, dir) })
+}
+
+// testExport verifies the journal that a page has exported, with golem itself.
+func testExport(t *testing.T, server *site) {
+	text, ok := server.kept.Load("journal.jsonl")
+	if !ok {
+		t.Fatal("no page has exported a journal")
+	}
+	dir := t.TempDir()
+	run(t, ".", "go", "build", "-o", dir, "../cmd/golem")
+	write(t, filepath.Join(dir, "journal.jsonl"), text.(string))
+	got := run(t, dir, "./golem", "audit", "verify", "journal.jsonl")
+	if want := fmt.Sprintf("%d records, chain whole", strings.Count(text.(string), "\n")); !strings.HasPrefix(got, want) {
+		t.Errorf("golem audit verify prints\n%s\nwant %s", got, want)
+	}
 }
 
 // testReadme runs the first block of the README, and compares what it prints.

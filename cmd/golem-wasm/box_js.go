@@ -24,6 +24,7 @@ type server struct {
 type box struct {
 	id        int
 	server    *server
+	name      string // of the workspace
 	workspace *opfs.Workspace
 	journal   *gate.FileJournal
 	config    config
@@ -69,7 +70,7 @@ func (s *server) open(ctx context.Context, raw json.RawMessage) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := box{workspace: w, config: c}
+	b := box{name: args.WorkspaceID, workspace: w, config: c}
 	if b.files, err = c.files(w); err == nil {
 		b.journal, err = openJournal(args.WorkspaceID)
 	}
@@ -225,6 +226,8 @@ var methods = map[string]method{
 	"getConfig": plainMethod(func(_ context.Context, b *box) (any, error) { return b.effective(), nil }),
 	"restrict":  restrict,
 	"call":      callTool,
+
+	"exportJournal": exportJournal,
 	"verify": plainMethod(func(ctx context.Context, b *box) (any, error) {
 		records, err := b.journal.Verify(ctx)
 		v := verdict{Records: records, OK: err == nil}

@@ -166,6 +166,19 @@ export async function wrongArguments() {
 	await s.close();
 }
 
+export async function journal() {
+	const s = await open({zones: {a: {mode: 'rw'}}}, () => ({approved: true, by: 'Ada'}));
+	await s.tools().write_file.execute({path: '/a/x', content: 'a secret content'});
+	await s.tools().delete_file.execute({path: '/a/x'});
+	await fails(s.tools().read_file.execute({path: '/a/x'}), 'not_found');
+	const {records, ok} = await s.verify();
+	const text = new TextDecoder().decode(await s.exportJournal());
+	await s.close();
+	check(ok && records >= 5, `${records} records`);
+	check(text.split('\n').length === records + 1 && !text.includes('a secret content'), text);
+	await fetch('/keep?name=journal.jsonl', {method: 'POST', body: text});
+}
+
 export async function oneWorker() {
 	const id = newID();
 	const s = await open(undefined, undefined, id);

@@ -159,36 +159,47 @@ type place struct {
 
 // place reads the position of a line. For an unsealed line, only the hash is set.
 func (s *sealer) place(line []byte) place {
-	p := place{link: link{hash: sha256.Sum256(line)}}
-	cut := len(line) - sealSize
-	if cut < prevSize {
+	p, ok := claim(line)
+	if !ok {
 		return p
 	}
-	body, end := line[:cut], line[cut:]
-	seal := s.seal(body)
+	cut := len(line) - sealSize
+	seal := s.seal(line[:cut])
 	var want [sealSize]byte
 	copy(want[:], sealText)
 	hex.Encode(want[len(sealText):], seal[:])
 	copy(want[len(sealText)+hexSize:], endText)
-	if !bytes.Equal(end, want[:]) {
-		return p
+	if !bytes.Equal(line[cut:], want[:]) {
+		return place{link: link{hash: p.hash}}
 	}
-	// From here on the line is one that this package wrote.
-	prev, okPrev := bytes.CutPrefix(body[cut-prevSize:], []byte(prevText))
-	number, okNumber := bytes.CutPrefix(body, []byte(numberText))
+	p.sealed = true
+	return p
+}
+
+// claim reads the position of a line without a look at its seal. For a line without this
+// package's layout, only the hash is set.
+func claim(line []byte) (p place, ok bool) {
+	p = place{link: link{hash: sha256.Sum256(line)}}
+	cut := len(line) - sealSize
+	if cut < prevSize {
+		return p, false
+	}
+	prev, okPrev := bytes.CutPrefix(line[cut-prevSize:cut], []byte(prevText))
+	number, okNumber := bytes.CutPrefix(line[:cut], []byte(numberText))
 	if !okPrev || !okNumber {
-		return p
+		return p, false
 	}
 	number, _, _ = bytes.Cut(number, []byte(","))
 	n, err := strconv.ParseUint(string(number), 10, 64)
 	if err != nil {
-		return p
+		return p, false
 	}
-	if _, err := hex.Decode(p.prev[:], prev[:hexSize]); err != nil {
-		return p
+	before := sum{}
+	if _, err := hex.Decode(before[:], prev[:hexSize]); err != nil {
+		return p, false
 	}
-	p.number, p.sealed = n, true
-	return p
+	p.number, p.prev = n, before
+	return p, true
 }
 
 // follows reports whether the line comes right after another one.
