@@ -109,7 +109,44 @@ export interface Sandbox {
 	verify(): Promise<{ok: boolean; records: number; problem?: string}>;
 	/** The journal as lines of JSON, for `golem audit verify FILE`. */
 	exportJournal(): Promise<Uint8Array>;
+	/** Opens a branch at GitHub. Only the memory of the Worker has the token, until close. */
+	github(options: GitHubOptions): Promise<GitHub>;
 	close(): Promise<void>;
+}
+
+export interface GitHubOptions {
+	/** owner/name */
+	repository: string;
+	branch: string;
+	token?: string;
+	/** The address of a GitHub Enterprise, such as "https://github.example.com/api/v3". */
+	api?: string;
+}
+
+/** A commit that waits for push. Its texts come from files: escape them. */
+export interface StagedCommit {
+	id: string;
+	/** The hash of the git tree. push makes exactly this tree. */
+	digest: string;
+	/** The commit before it. */
+	base: string;
+	message: string;
+	changes: (Change & {risks: string[]})[];
+}
+
+export interface GitHub {
+	/** Writes files of the branch into a directory of the sandbox: docs/a.md becomes DIR/docs/a.md. */
+	pull(options: {
+		/** Files and directories in the repository. */
+		paths: string[];
+		dir: string;
+		/** Also files that differ here. Without it, they are an error, and nothing is pulled. */
+		replace?: boolean;
+	}): Promise<{commit: string; files: string[]}>;
+	/** Prepares a commit of files. One that is missing in the sandbox is deleted. Nothing is sent. */
+	stage(options: {paths: string[]; dir: string; message: string}): Promise<StagedCommit>;
+	/** Makes the commit, and moves the branch if nobody else has moved it. */
+	push(staged: StagedCommit, options?: {by?: string}): Promise<{commit: string}>;
 }
 
 export interface SandboxOptions {

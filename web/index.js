@@ -139,6 +139,8 @@ class Sandbox {
 	verify() { return this.#call('verify'); }
 	exportJournal() { return this.#call('exportJournal'); }
 
+	async github(options) { return new GitHub(this.#connection, this.#id, await this.#call('github', options)); }
+
 	async close() {
 		if (this.#id === 0) return;
 		const closing = this.#call('close');
@@ -149,6 +151,19 @@ class Sandbox {
 			if (--this.#connection.open === 0) this.#connection.stop();
 		}
 	}
+}
+
+/** A branch of a repository at GitHub. Its methods act for the page: no tool reaches them. */
+class GitHub {
+	#call;
+
+	constructor(connection, sandbox, github) {
+		this.#call = (method, args) => connection.call(sandbox, method, {...args, github});
+	}
+
+	pull(options) { return this.#call('pull', options); }
+	stage(options) { return this.#call('stage', options); }
+	push(staged, options) { return this.#call('push', {...options, id: staged?.id, digest: staged?.digest}); }
 }
 
 /** Opens a workspace of this origin, and makes it if there is none. */

@@ -89,9 +89,14 @@ func newSite(t *testing.T, dir string) *site {
 		text, err := io.ReadAll(r.Body)
 		s.results <- string(text) + errorText(err)
 	})
-	mux.HandleFunc("/keep", func(_ http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("/keep", func(w http.ResponseWriter, r *http.Request) {
+		name := r.URL.Query().Get("name")
+		if text, ok := s.kept.Load(name); ok && r.Method == http.MethodGet {
+			io.WriteString(w, text.(string))
+			return
+		}
 		text, err := io.ReadAll(r.Body)
-		s.kept.Store(r.URL.Query().Get("name"), string(text)+errorText(err))
+		s.kept.Store(name, string(text)+errorText(err))
 	})
 	s.Server = httptest.NewServer(mux)
 	t.Cleanup(s.Close)
@@ -164,8 +169,8 @@ func (s *site) result(t *testing.T, tab context.Context, printed *console) strin
 	return ""
 }
 
-// runModule runs the functions of a module in testdata as subtests.
-func (s *site) runModule(t *testing.T, browser context.Context, module string) {
+// runModule runs the functions of a module in testdata as subtests, and returns the console.
+func (s *site) runModule(t *testing.T, browser context.Context, module string) string {
 	t.Helper()
 	tab, printed := newTab(t, browser)
 	s.open(t, tab, "/testdata/page.html?module="+module)
@@ -190,6 +195,7 @@ func (s *site) runModule(t *testing.T, browser context.Context, module string) {
 	if len(results) == 0 || t.Failed() || testing.Verbose() {
 		t.Logf("%d tests in the page; its console:\n%s", len(results), printed)
 	}
+	return printed.String()
 }
 
 // TestPackage uses the package as an npm user would, in Chromium.
@@ -210,6 +216,9 @@ func TestPackage(t *testing.T) {
 	t.Run("api", func(t *testing.T) {
 		server.runModule(t, browser, "api.js")
 		testExport(t, server)
+	})
+	t.Run("github", func(t *testing.T) {
+		testGitHub(t, server, func(module string) string { return server.runModule(t, browser, module) })
 	})
 	t.Run("readme", func(t *testing.T) { testReadme(t, browser, dir) })
 }

@@ -9,6 +9,22 @@ globalThis.golemApprove = request => new Promise(resolve => {
 	decisions.set(++questions, resolve);
 	postMessage({question: questions, request});
 });
+// golemFetch sends a request to GitHub. The token goes only into the header, and to no other
+// address than this one.
+globalThis.golemFetch = async (method, url, token, body) => {
+	try {
+		const headers = {Accept: 'application/vnd.github+json', 'X-GitHub-Api-Version': '2022-11-28'};
+		if (token) headers.Authorization = `Bearer ${token}`;
+		if (body) headers['Content-Type'] = 'application/json';
+		const response = await fetch(url, {method, headers, body: body || undefined, cache: 'no-store', credentials: 'omit',
+			redirect: 'error', referrerPolicy: 'no-referrer', signal: AbortSignal.timeout(60_000)});
+		const header = name => response.headers.get(name) ?? '';
+		return JSON.stringify({status: response.status, body: await response.text(), remaining: header('X-RateLimit-Remaining'),
+			reset: header('X-RateLimit-Reset'), after: header('Retry-After')});
+	} catch {
+		return '{"status": 0}';
+	}
+};
 globalThis.golemReady = () => postMessage({ready: true});
 
 self.onmessage = async ({data}) => {

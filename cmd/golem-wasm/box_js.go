@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"maps"
 	"path"
 	"sync"
 	"time"
@@ -15,9 +16,10 @@ import (
 
 // A server holds the sandboxes of a Worker.
 type server struct {
-	mu    sync.Mutex
-	boxes map[int]*box
-	last  int
+	mu       sync.Mutex
+	boxes    map[int]*box
+	branches map[int]*branch
+	last     int
 }
 
 // A box is a sandbox of the page, with its gate.
@@ -46,6 +48,25 @@ func (s *server) box(id int) *box {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.boxes[id]
+}
+
+// addBranch gives a branch its number.
+func (s *server) addBranch(at *branch) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last++
+	s.branches[s.last] = at
+	return s.last
+}
+
+// branch returns a branch that a box has opened.
+func (s *server) branch(b *box, id int) *branch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if at := s.branches[id]; at != nil && at.box == b {
+		return at
+	}
+	return nil
 }
 
 // open opens a workspace.
@@ -228,6 +249,11 @@ var methods = map[string]method{
 	"call":      callTool,
 
 	"exportJournal": exportJournal,
+
+	"github": openBranch,
+	"pull":   pull,
+	"stage":  stage,
+	"push":   push,
 	"verify": plainMethod(func(ctx context.Context, b *box) (any, error) {
 		records, err := b.journal.Verify(ctx)
 		v := verdict{Records: records, OK: err == nil}
@@ -288,6 +314,7 @@ func (s *server) close(b *box) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.boxes, b.id)
+	maps.DeleteFunc(s.branches, func(_ int, at *branch) bool { return at.box == b })
 	for _, other := range s.boxes {
 		if other.workspace == b.workspace {
 			return nil

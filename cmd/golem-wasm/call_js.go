@@ -6,6 +6,7 @@ import (
 	"syscall/js"
 
 	"github.com/golem-forge/golem/gate"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
 // A tool is a tool for a model, as the page offers it.
@@ -48,7 +49,7 @@ type change struct {
 func changesOf(all []gate.Change) []change {
 	list := []change{}
 	for _, c := range all {
-		list = append(list, change{c.Op(), c.Path(), c.To(), c.Diff(), c.Omitted()})
+		list = append(list, change{c.Op(), c.Path(), c.To(), visible.Text(c.Diff()), c.Omitted()})
 	}
 	return list
 }

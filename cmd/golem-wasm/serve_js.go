@@ -20,7 +20,7 @@ import (
 // The request and the answer are JSON, so that a value of a wrong type is an error of the
 // decoder. The promise is never rejected.
 func serve() {
-	s := &server{boxes: map[int]*box{}}
+	s := &server{boxes: map[int]*box{}, branches: map[int]*branch{}}
 	js.Global().Set("golemCall", js.FuncOf(func(_ js.Value, args []js.Value) any {
 		promise := js.Global().Get("Promise").Call("withResolvers")
 		var request string
@@ -124,26 +124,34 @@ func (s *server) call(ctx context.Context, text string, content []byte) (any, []
 }
 
 // decode decodes JSON strictly: an unknown key or a value of another type is an error.
-func decode[A any](raw []byte) (value A, err error) {
+func decode[A any](raw []byte) (A, error) {
+	var value, zero A
+	if err := decodeInto(raw, &value); err != nil {
+		return zero, err
+	}
+	return value, nil
+}
+
+// decodeInto is decode without type parameters, so that the program has it once.
+func decodeInto(raw []byte, value any) error {
 	if len(bytes.TrimSpace(raw)) == 0 {
 		raw = []byte("{}")
 	}
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.DisallowUnknownFields()
-	if err = d.Decode(&value); err == nil {
+	err := d.Decode(value)
+	if err == nil {
 		if _, end := d.Token(); end != io.EOF {
 			err = errors.New("something follows the value")
 		}
 	}
-	if err != nil {
-		var zero A
-		hint := err.Error()
-		if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
-			hint = fmt.Sprintf("%s is a %s and must be a %s", wrong.Field, wrong.Value, wrong.Type)
-		}
-		return zero, invalid("arguments", hint)
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+		return invalid("arguments", fmt.Sprintf("%s is a %s and must be a %s", wrong.Field, wrong.Value, wrong.Type))
 	}
-	return value, nil
+	if err != nil {
+		return invalid("arguments", err.Error())
+	}
+	return nil
 }
 
 // hasNull reports whether valid JSON has a null anywhere.
