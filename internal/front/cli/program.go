@@ -199,6 +199,8 @@ Exit code 0: no problems; 2: problems.`,
 		if p != nil {
 			problems = append(problems, p.EntryProblems()...)
 			problems = append(problems, p.Tree().AllMissing()...)
+		}
+		if p != nil && p.Project != nil { // a project file with a mistake has no project
 			problems = append(problems, lint.CheckSettings(p.Project, models.Names())...)
 			problems = append(problems, p.TrustRequest().ProfileProblems()...)
 		}
