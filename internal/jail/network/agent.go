@@ -53,10 +53,10 @@ func (a Agent) Needs() project.Agent {
 	return needs
 }
 
-// ProfileFor returns the profile of the agent for a network: without keys if the network
-// is limited to some hosts.
+// ProfileFor returns the profile of the agent for a network. Only with the whole network it
+// has keys: golem adds them on a network of some hosts, and nothing needs them without one.
 func (a Agent) ProfileFor(hosts policy.Hosts) profile.Profile {
-	if hosts.IsAll() || hosts.IsEmpty() {
+	if hosts.IsAll() {
 		return a.Profile
 	}
 	return a.Profile.WithoutKeys(a.Logins, a.placeholders, egress.NewPlaceholder, a.getenv)
