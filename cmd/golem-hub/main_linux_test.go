@@ -13,7 +13,7 @@ import (
 // TestMain makes golem and golem-hub commands of this test binary.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
-		"golem":     func() { os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr, nil, nil, nil)) },
+		"golem":     func() { os.Exit(cli.Main(nil, nil, nil, nil)) },
 		"golem-hub": main, "nats-server": natsServer, "skewed-node": skewedNode,
 	})
 }

@@ -14,7 +14,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"golem": main, "netclient": netClient})
+	testscript.Main(m, map[string]func(){"golem": main, "netclient": netClient, "acpagent": acpAgent})
 }
 
 // TestScript runs the commands that a user types, and compares the output.

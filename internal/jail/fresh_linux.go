@@ -98,7 +98,7 @@ func (t *tree) make() *making {
 	m := &making{}
 	stores := t.stores
 	for _, s := range t.plan.Steps {
-		if !s.Each {
+		if !s.Each || s.Do == second {
 			continue
 		}
 		store := ""
@@ -126,7 +126,7 @@ func (t *tree) make() *making {
 func (m *making) holds(t *tree) bool {
 	i := 0
 	for _, s := range t.plan.Steps {
-		if !s.Each {
+		if !s.Each || s.Do == second {
 			continue
 		}
 		var from [2]uint64
@@ -209,6 +209,26 @@ func (t *tree) refresh() error {
 		if err := restrict(s.Target, 0, unix.MOUNT_ATTR_RDONLY); err != nil {
 			return err
 		}
+	}
+	return t.showSecond()
+}
+
+// showSecond mounts directories of the tree at their second paths.
+func (t *tree) showSecond() error {
+	for _, s := range t.plan.Steps {
+		if s.Do != second {
+			continue
+		}
+		fd, err := unix.OpenTree(unix.AT_FDCWD, s.Source, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE|unix.AT_SYMLINK_NOFOLLOW)
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", s.Do, s.Target, err)
+		}
+		id, err := put(fd, s.Target)
+		unix.Close(fd)
+		if err != nil {
+			return fmt.Errorf("%s %s: %w", s.Do, s.Target, err)
+		}
+		t.shown, t.ids = append(t.shown, s), append(t.ids, id)
 	}
 	return nil
 }

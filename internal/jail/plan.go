@@ -69,6 +69,7 @@ const (
 	empty       stepKind = "empty"    // an empty directory that covers the existing one
 	memory      stepKind = "memory"   // an empty file system in memory with Size bytes
 	private     stepKind = "private"  // a directory in memory with Files, new for each command
+	second      stepKind = "second"   // the directory Source of the tree, with all mounts inside it
 	replaced    stepKind = "replaced" // a file with other content, if the file exists
 	devices     stepKind = "devices"  // a few harmless devices; Source says whether commands have terminals
 	device      stepKind = "device"   // a device of the host, at the level landlock
@@ -193,6 +194,9 @@ func compile(p Policy, uid, gid int) plan {
 	}
 	for _, f := range p.Replaced {
 		steps = append(steps, step{Do: replaced, Target: f.Name, Source: string(f.Data), Each: true})
+	}
+	if p.Second != "" {
+		steps = append(steps, step{Do: second, Target: p.Second, Source: p.SecondOf, Each: true})
 	}
 	return plan{Steps: steps, Online: p.Network}
 }

@@ -2,6 +2,7 @@ package jail
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/golem-forge/golem/sandbox"
@@ -64,6 +65,11 @@ type Policy struct {
 	// exist stays missing. The level landlock does not replace files.
 	Replaced []File
 
+	// Second is a second path for the directory that commands see at SecondOf, "" for none.
+	// What is mounted inside the directory is there too, with the same access. The level
+	// landlock has no second paths.
+	Second, SecondOf string
+
 	// Terminals lets commands open their own terminals, as terminal multiplexers and
 	// recorders do. A command that is attached to a terminal always may. At the level
 	// landlock no command may.
@@ -100,6 +106,29 @@ type Mount struct {
 	// with its device and inode numbers. If another directory has its name now, the mount
 	// is an error.
 	Top sandbox.Place
+}
+
+// checkSecond returns an error if commands cannot see a directory at a path too, because they
+// have other directories there.
+func checkSecond(target string) error {
+	own := []string{Work, Home, Tools, "/var/tmp", "/var/run"}
+	for _, name := range []string{"bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "run", "sbin", "sys", "usr"} {
+		own = append(own, "/"+name)
+	}
+	for _, name := range own {
+		if isAtOrBelow(target, name) || isAtOrBelow(name, target) {
+			return &sandbox.Error{Op: "mount", Path: target, Code: sandbox.ErrInvalid, Hint: "commands have " + name + " of their own, so they cannot see a directory of yours at this path; move or copy the project to another directory"}
+		}
+	}
+	if target == "/tmp" {
+		return &sandbox.Error{Op: "mount", Path: target, Code: sandbox.ErrInvalid, Hint: "commands have /tmp of their own; move the project to a directory in it"}
+	}
+	return nil
+}
+
+// isAtOrBelow reports whether a path is top or below it.
+func isAtOrBelow(name, top string) bool {
+	return name == top || strings.HasPrefix(name, strings.TrimSuffix(top, "/")+"/")
 }
 
 // A Private is a directory of the home for files that must not be kept, such as

@@ -1,6 +1,7 @@
 package jail
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,6 +69,16 @@ func Start(p Policy, now func() time.Time) (*Jail, error) {
 	if p.Overlays != nil && p.Overlays.Mounted() && p.Least < Container {
 		p.Least = Namespaces
 		needs, out = "the session works on an overlay, which requires the level namespaces", "run golem doctor to see what is missing, or work on a copy with --session new --copy"
+	}
+	if p.Second != "" {
+		if err := checkSecond(p.Second); err != nil {
+			return nil, err
+		}
+		if p.Least > Namespaces {
+			return nil, noSandbox("the level "+p.Least.String()+" shows a directory at one path only, and an editor needs the project at its own path", "use the level namespaces for golem acp")
+		}
+		p.Least = Namespaces
+		needs = "the command sees the directory at its own path, which requires the level namespaces"
 	}
 	if p.Network {
 		p.Egress = nil
@@ -162,6 +173,10 @@ func newJail(p Policy, now func() time.Time, holder *Helper) *Jail {
 	s.plan.Layered = p.Recorder != nil || p.Overlays != nil && p.Overlays.Mounted()
 	if p.Overlays != nil {
 		s.plan.Shared, s.plan.NoSockets = p.Overlays.Join(p.Loopback, p.Sole)
+	}
+	if s.plan.Shared && p.Second != "" {
+		// Below /tmp and /home commands may make sockets, and other workers would see them.
+		s.plan.NoSockets = cmp.Or(s.plan.NoSockets, "other workers write the same directories")
 	}
 	return s
 }

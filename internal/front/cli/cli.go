@@ -64,10 +64,16 @@ type Fronts struct {
 	MCP     Server
 	Desk    Desk
 	Explore Explorer
+	Proxy   NewProxy
 }
 
-// Main runs the command line and returns the exit code.
-func Main(args []string, stdout, stderr io.Writer, serve Server, desk Desk, explore Explorer) int {
+// Main runs the command line of this process and returns the exit code.
+func Main(serve Server, desk Desk, explore Explorer, proxy NewProxy) int {
+	return runArgs(os.Args[1:], os.Stdout, os.Stderr, Fronts{serve, desk, explore, proxy})
+}
+
+// runArgs runs a command line and returns the exit code.
+func runArgs(args []string, stdout, stderr io.Writer, fronts Fronts) int {
 	if code, is := changes.Child(args, stderr); is {
 		return code
 	}
@@ -76,7 +82,7 @@ func Main(args []string, stdout, stderr io.Writer, serve Server, desk Desk, expl
 		fmt.Fprintln(stderr, "golem:", err)
 		return exitFailed
 	}
-	code := runCommand(args, stdout, stderr, Fronts{serve, desk, explore}, host)
+	code := runCommand(args, stdout, stderr, fronts, host)
 	if host == nil {
 		return code
 	}
@@ -205,6 +211,7 @@ var groups = []*cobra.Group{
 func subcommands(fronts Fronts) []subcommand {
 	return []subcommand{
 		{"run", "run", newRun}, {"eval", "run", newEval}, {"exec", "run", newExec}, {"ps", "run", newPS}, {"attach", "run", newAttach}, {"ports", "run", newPorts}, {"mcp", "run", func() *cobra.Command { return newMCP(fronts.MCP) }},
+		{"acp", "run", func() *cobra.Command { return newACP(fronts.Proxy) }},
 		{"status", "review", func() *cobra.Command { return newStatus(fronts) }}, {"diff", "review", func() *cobra.Command { return newDiff(fronts.Explore) }}, {"apply", "review", newApply}, {"discard", "review", newDiscard}, {"pr", "review", newPR}, {"undo", "review", newUndo},
 		{"review", "review", func() *cobra.Command { return newReview(fronts.Explore) }}, {"approve", "review", newApprove}, {"approvals", "review", newApprovals}, {"desk", "review", func() *cobra.Command { return newDesk(fronts.Desk) }},
 		{"init", "project", newInit}, {"trust", "project", newTrust}, {"lint", "project", newLint}, {"explain", "project", newExplain}, {"suggest", "project", newSuggest}, {"config", "project", newConfig},

@@ -75,7 +75,7 @@ func TestPlainOutput(t *testing.T) {
 		{"completion", "\x1b"}, {"explain", "/x", "--=\x1b"},
 	} {
 		var out, errs bytes.Buffer
-		if code := Main(args, &out, &errs, nil, nil, nil); code == exitDone {
+		if code := runArgs(args, &out, &errs, Fronts{}); code == exitDone {
 			t.Errorf("golem %q: exit code 0", args)
 		}
 		if out.Len()+errs.Len() == 0 || bytes.ContainsRune(out.Bytes(), '\x1b') || bytes.ContainsRune(errs.Bytes(), '\x1b') {

@@ -42,6 +42,7 @@ type execFlags struct {
 	publish []string
 	detach  bool
 	budget  []string
+	editor  program.Proxy // connects the agent with an editor; nil without one
 }
 
 func newExec() *cobra.Command {
@@ -70,20 +71,9 @@ does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
   golem exec --budget cost=5 codex
   golem exec --root .:ro --mount ./out:/out:rw make report`,
 	}
-	f := &execFlags{gateFlags: addSessionFlags(cmd, "a new one"), given: addMountFlags(cmd)}
-	f.addWorker(cmd)
-	f.addContinue(cmd)
+	f := addExecFlags(cmd)
 	addDetach(cmd, &f.detach, "the command")
-	f.addName(cmd)
-	cmd.Flags().SetInterspersed(false) // the flags after CMD are its own
-	cmd.Flags().StringVar(&f.net, "net", "", netUsage)
-	cmd.Flags().StringSliceVar(&f.budget, "budget", nil, "what the agent may use of models in its session: cost=DOLLARS, tokens=N, turns=N (answers), time=30m; may be given again")
-	cmd.Flags().StringVar(&f.jail, "jail", "", "the weakest level to accept: landlock, namespaces, or container, which needs gVisor's runsc and is used only if you name it; without it golem uses the strongest of the others that works here")
-	cmd.Flags().StringVar(&f.profile, "profile", "", "settings, credentials and variables for the command; --profile-help lists the profiles, and those of .golem/profiles here")
-	cmd.Flags().BoolVar(&f.list, "profile-help", false, "list the profiles, yours and the built-in ones, and how to write one")
 	cmd.Flags().StringVar(&f.apply, "apply", "no", "apply the changes at the end: ask, yes or no")
-	cmd.Flags().StringArrayVar(&f.env, "env", nil, "pass on an environment variable: NAME, or NAME=value; may be given again")
-	cmd.Flags().StringArrayVar(&f.publish, "publish", nil, "make a port of a server in the jail reachable on this machine, at 127.0.0.1: PORT, or HOSTPORT:PORT; may be given again")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if f.list {
 			return printProfiles(cmd)
@@ -91,23 +81,11 @@ does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 		if len(args) == 0 {
 			return usageError("exec needs a command, such as golem exec bash" + takenAsValue(cmd))
 		}
-		if err := cmp.Or(f.checkContinue(), f.checkName(), f.meansShell(args)); err != nil {
+		if err := f.check(args); err != nil {
 			return err
-		}
-		if err := f.setNetwork(f.net); err != nil {
-			return err
-		}
-		if slices.ContainsFunc(f.set, func(s string) bool { return strings.HasPrefix(s, "limits.time=") }) {
-			return usageError("limits.time is for the commands of workers; " + flagHints["exec --timeout"])
-		}
-		if !slices.Contains([]string{"", "landlock", "namespaces", "container"}, f.jail) {
-			return usagef("--jail %s: it is landlock, namespaces or container", sandbox.Shown(f.jail))
 		}
 		if !slices.Contains([]string{"ask", "yes", "no"}, f.apply) {
 			return usagef("--apply %s: it is ask, yes or no", sandbox.Shown(f.apply))
-		}
-		if err := cmp.Or(f.passable(), f.setBudget()); err != nil {
-			return err
 		}
 		if wantsJSON(cmd) {
 			return usageError("exec prints the output of the program; golem diff --json lists its changes")
@@ -122,6 +100,40 @@ does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 		return f.run(cmd, args)
 	}
 	return cmd
+}
+
+// addExecFlags adds the flags of commands that run a program in the jail.
+func addExecFlags(cmd *cobra.Command) *execFlags {
+	f := &execFlags{gateFlags: addSessionFlags(cmd, "a new one"), given: addMountFlags(cmd), apply: "no"}
+	f.addWorker(cmd)
+	f.addContinue(cmd)
+	f.addName(cmd)
+	cmd.Flags().SetInterspersed(false) // the flags after CMD are its own
+	cmd.Flags().StringVar(&f.net, "net", "", netUsage)
+	cmd.Flags().StringSliceVar(&f.budget, "budget", nil, "what the agent may use of models in its session: cost=DOLLARS, tokens=N, turns=N (answers), time=30m; may be given again")
+	cmd.Flags().StringVar(&f.jail, "jail", "", "the weakest level to accept: landlock, namespaces, or container, which needs gVisor's runsc and is used only if you name it; without it golem uses the strongest of the others that works here")
+	cmd.Flags().StringVar(&f.profile, "profile", "", "settings, credentials and variables for the command; --profile-help lists the profiles, and those of .golem/profiles here")
+	cmd.Flags().BoolVar(&f.list, "profile-help", false, "list the profiles, yours and the built-in ones, and how to write one")
+	cmd.Flags().StringArrayVar(&f.env, "env", nil, "pass on an environment variable: NAME, or NAME=value; may be given again")
+	cmd.Flags().StringArrayVar(&f.publish, "publish", nil, "make a port of a server in the jail reachable on this machine, at 127.0.0.1: PORT, or HOSTPORT:PORT; may be given again")
+	return f
+}
+
+// check checks the flags of addExecFlags.
+func (f *execFlags) check(args []string) error {
+	if err := cmp.Or(f.checkContinue(), f.checkName(), f.meansShell(args)); err != nil {
+		return err
+	}
+	if err := f.setNetwork(f.net); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(f.set, func(s string) bool { return strings.HasPrefix(s, "limits.time=") }) {
+		return usageError("limits.time is for the commands of workers; " + flagHints["exec --timeout"])
+	}
+	if !slices.Contains([]string{"", "landlock", "namespaces", "container"}, f.jail) {
+		return usagef("--jail %s: it is landlock, namespaces or container", sandbox.Shown(f.jail))
+	}
+	return cmp.Or(f.passable(), f.setBudget())
 }
 
 // startDetached starts the command in the background.
@@ -211,6 +223,9 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	dir, err := os.Getwd()
+	if f.editor != nil {
+		dir, err = f.realDir()
+	}
 	if err != nil {
 		return err
 	}
@@ -290,6 +305,9 @@ func (f *execFlags) openGate(cmd *cobra.Command, p *program.Program, x *session.
 	x.Attach = f.hosts.attach
 	var hostAsker approval.Asker = f.hosts
 	var beside approval.PendingAsker
+	if f.editor != nil {
+		x.Attach, x.AtHostPath, hostAsker = f.attachEditor(cmd), true, f.editor
+	}
 	if h := backgroundOf(cmd); h != nil {
 		f.hosts.host = h
 		hostAsker, beside = inBackground{h, f.hosts}, inBackground{h, asker}
@@ -404,7 +422,11 @@ func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.O
 	case len(adds)+len(x.Profile.Logins) > 0:
 		home = "new home directory"
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s; %s; %s; profile %s (%s)\n", mountedAt(gate, x.Profile.Home), describeNetwork(p, hosts)+describePorts(x.Ports.List()), home, x.Profile.Name, x.Profile.About)
+	mounted := mountedAt(gate, x.Profile.Home)
+	if x.AtHostPath {
+		mounted += ", and at its own path"
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s; %s; %s; profile %s (%s)\n", mounted, describeNetwork(p, hosts)+describePorts(x.Ports.List()), home, x.Profile.Name, x.Profile.About)
 	if x.Profile.File != "" {
 		whose, instead := "your own", ""
 		if x.Profile.InRepository {

@@ -44,6 +44,7 @@ var everydayFlags = map[string]string{
 	"golem exec":    "budget continue detach env mount net root session",
 	"golem run":     "attach continue file model net resume session",
 	"golem mcp":     "http mount root",
+	"golem acp":     "approval budget env mount name net root session",
 	"golem apply":   "branch commits hunks overwrite patch session yes",
 	"golem diff":    "commits interactive session stat",
 	"golem status":  "all interactive",
@@ -408,6 +409,7 @@ func noCommand(root *cobra.Command, name string) string {
 var jsonForms = map[string]string{
 	"golem run":             "print JSON Lines: one object per event, the result last",
 	"golem mcp":             "refused: standard output carries the MCP protocol",
+	"golem acp":             "with --profile-help: print one JSON document; otherwise refused, because standard output carries the protocol",
 	"golem exec":            "with --profile-help: print one JSON document; otherwise refused, because standard output belongs to the command",
 	"golem audit export":    "no effect: the records are JSON Lines already",
 	"golem sessions export": "no effect: the export is JSON Lines already",

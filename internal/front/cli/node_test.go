@@ -116,7 +116,7 @@ func TestNodeRole(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out, errs bytes.Buffer
-	code := Main([]string{"node", "--creds", file, "--dir", t.TempDir()}, &out, &errs, nil, nil, nil)
+	code := runArgs([]string{"node", "--creds", file, "--dir", t.TempDir()}, &out, &errs, Fronts{})
 	if code != exitUsage || !strings.Contains(errs.String(), "for the role approve; golem hub invite --role node") {
 		t.Errorf("got %d, %q", code, errs.String())
 	}

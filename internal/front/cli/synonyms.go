@@ -17,6 +17,7 @@ var synonyms = map[string]string{
 	"exec bash":                     "shell sh bash zsh fish",
 	"ports":                         "port expose forward tunnel",
 	"mcp":                           "serve server",
+	"acp":                           "editor zed jetbrains neovim emacs",
 	"mcp install":                   "install setup",
 	"status":                        "st info overview todo inbox waiting",
 	"diff":                          "show patch compare df",

@@ -25,7 +25,8 @@ var builtInNames = []string{Plain, "git", "go", "node", "python", "claude", "cod
 // builtInPrograms are the further programs of built-in profiles. Their files list them too, but
 // golem reads only the file of the profile that a program needs.
 var builtInPrograms = map[string]string{"gofmt": "go", "npm": "node", "npx": "node", "pnpm": "node", "yarn": "node", "corepack": "node",
-	"python3": "python", "pip": "python", "pip3": "python", "agy": "antigravity"}
+	"python3": "python", "pip": "python", "pip3": "python", "agy": "antigravity",
+	"claude-agent-acp": "claude", "claude-code-acp": "claude", "codex-acp": "codex"}
 
 // readBuiltIn returns a built-in profile as its file describes it, and whether there is one.
 func readBuiltIn(name string) (Profile, bool) {

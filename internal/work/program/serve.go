@@ -2,6 +2,7 @@ package program
 
 import (
 	"bytes"
+	"context"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/golem-forge/golem/internal/decide/approval"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/records/audit"
 )
@@ -66,4 +68,25 @@ func (d *OpenWorker) Secret(name string) (key []byte, err error) {
 		return old, nil
 	})
 	return key, err
+}
+
+// ProxyOptions say between whom a proxy stands, and who answers.
+type ProxyOptions struct {
+	In   io.ReadCloser // the editor
+	Out  io.Writer
+	Dir  string            // the directory of the host that the agent sees at the same path
+	Tell func(text string) // prints a line for the user
+	// Approval answers the agent's own requests for permission. Interactive asks the editor.
+	Approval approval.Mode
+	Wait     time.Duration // how long a question waits for an answer
+	// Show is as in ServeOptions.
+	Show func(r tool.Request, most int) (text string, items []string)
+}
+
+// A Proxy connects an editor with an agent in the jail. It asks the user in the editor.
+type Proxy interface {
+	approval.Asker
+	// Run passes messages on until the output of the agent ends. It calls end if the agent is
+	// to end: the editor is gone, or the agent broke the protocol.
+	Run(ctx context.Context, agent io.WriteCloser, output io.Reader, end func())
 }

@@ -25,6 +25,7 @@ type Exec struct {
 	Profile      profile.Profile
 	ProfileNamed bool       // the user has named the profile
 	Ports        jail.Ports // that are published while the program runs
+	AtHostPath   bool       // it sees the directory with the user's current one at its path on the host, too
 }
 
 // mayLogIn refuses a program in a directory that it works on, if it would get credentials
@@ -61,8 +62,14 @@ func (c *Commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []s
 	for i := range len(argv) - len(command) + 1 {
 		names = append(names, len(shell)+i)
 	}
+	dir := workDir(files, c.exec.Dir)
+	if c.exec.AtHostPath {
+		if c.policy.SecondOf, c.policy.Second, dir, err = hostPath(files, c.exec.Dir); err != nil {
+			return changes.Result{}, err
+		}
+	}
 	run := jail.Command{Path: "/bin/sh", Args: append(shell, argv...), Names: names, Program: len(shell),
-		Dir: workDir(files, c.exec.Dir), Env: c.networkEnv(slices.Concat(program.Env(), c.exec.Profile.Set, c.exec.Env))}
+		Dir: dir, Env: c.networkEnv(slices.Concat(program.Env(), c.exec.Profile.Set, c.exec.Env))}
 	r, err := c.runIn(files, c.Layered(), c.count(ctx, run, func(ctx context.Context, s *jail.Jail) (jail.Result, error) { return c.exec.Attach(ctx, s, run) }))
 	return r, jail.CommandError(err)
 }
@@ -139,6 +146,18 @@ func (c *Commands) addMounts(mounts []jail.Mount) ([]jail.Mount, error) {
 
 // isUnder reports whether a name is top or below it.
 func isUnder(name, top string) bool { return name == top || strings.HasPrefix(name, top+"/") }
+
+// hostPath returns the mount of commands that holds the user's current directory, the path of
+// that mount on the host, and the path of the current directory on the host.
+func hostPath(files *sandbox.Sandbox, current string) (inside, host, dir string, err error) {
+	name, ok := jail.NameOf(files, current)
+	m, shown := files.MountOf(name)
+	if host = hostDir(m); !ok || !shown || host == "" {
+		return "", "", "", &sandbox.Error{Op: "exec", Code: sandbox.ErrNotFound, Hint: "an editor names files by their paths on this machine, and the agent does not see the current directory; start it in a directory that the worker may see, or choose one with --root"}
+	}
+	below, err := filepath.Rel(m.Target, name)
+	return jail.Inside(files, m.Target), host, filepath.Join(host, below), err
+}
 
 // workDir returns the directory where a program starts: the user's current one if the
 // program sees it.
