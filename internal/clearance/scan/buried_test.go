@@ -175,6 +175,66 @@ func TestNumberLists(t *testing.T) {
 	})
 }
 
+// TestSplitTokens checks that a token is found if something that no reader sees is between its
+// characters, in a file, in its name and in a message.
+func TestSplitTokens(t *testing.T) {
+	const token = "ghp_kPqZ7vXw2LmN9tYb4RsD8fGh3JcV6aEu1QxT"
+	every := func(n int, between string) string {
+		var b strings.Builder
+		for i, c := range []byte(token) {
+			if i > 0 && i%n == 0 {
+				b.WriteString(between)
+			}
+			b.WriteByte(c)
+		}
+		return b.String()
+	}
+	for name, text := range map[string]string{
+		"tags":                    every(5, "<b>") + "</b>",
+		"tags around each":        "<i>" + every(1, "</i><i class=\"x y\">") + "</i>",
+		"a tag over lines":        every(9, "<span\n  id=x\n>"),
+		"comments of HTML":        every(7, "<!-- a > b\n-->"),
+		"instructions of XML":     every(7, "<?x y?>"),
+		"comments of C":           every(6, "/* x\n */"),
+		"comments and tags":       every(6, "/**/<wbr><!---->"),
+		"escapes of CSS":          `a:after { content: "` + escapedAs(`\%x `, token) + `" }`,
+		"long escapes of CSS":     `a { content: "` + escapedAs(`\%06X`, token) + `" }`,
+		"one escape of CSS":       `a { content: '\67 hp\5f ` + token[4:] + `' }`,
+		"escapes of Markdown":     strings.ReplaceAll(token, "_", `\_`),
+		"lines of a shell":        "x=" + every(8, "\\\n"),
+		"lines of YAML":           `x: "` + every(8, "\\\r\n    ") + `"`,
+		"backspaces":              every(1, "\b"),
+		"overstruck":              every(1, "X\b"),
+		"printed twice":           escapedAs("%[1]c\b%[1]c", token),
+		"controls":                every(3, "\x01\x7f\x1f"),
+		"quoted-printable":        escapedAs("=%02X", token),
+		"one letter of it":        "x" + "\n " + strings.Replace(token, "_", "=5F", 1),
+		"its soft lines":          every(10, "=\n"),
+		"its lines with blanks":   every(10, "= \t\r\n"),
+		"its lines like base64":   every(19, "=\n"),
+		"its lines like settings": token[:30] + "=\n" + token[30:],
+		"both":                    strings.Replace(every(10, "=\r\n"), "p_", "p=5F=\n", 1),
+		"tags in encoded text":    base64.StdEncoding.EncodeToString([]byte("the token " + every(5, "<b>") + " is here")),
+	} {
+		check(t, newSet(t, Options{}), []scanCase{{name, "a.txt", []byte("the text\n" + text + "\nends\n"), "github-pat"}})
+		if name == "tags in encoded text" {
+			continue
+		}
+		if found := Message(t.Context(), "a: b\n\n"+text+"\n"); len(found) == 0 {
+			t.Errorf("%s: nothing in a message", name)
+		}
+		if got := ShownName(text); strings.Contains(got, token[20:]) || got == text {
+			t.Errorf("%s: got the name %q", name, got)
+		}
+	}
+	check(t, newSet(t, Options{}), []scanCase{
+		{"ordinary markup", "a.html", []byte("<p>a<b>b</b>c</p><!-- x -->\n<a href=x>y</a>z a=41b x=2345&y=67 \\n\\t \\41 \\u0041 a < b > c a/*b*/c\n"), ""},
+		{"without an end", "a.html", []byte("a<b a<!-- a/* a\\ a= a<? a=6 a\\6"), ""},
+		{"settings", "a.env", []byte("API_KEY=\nAPI_SECRET=\nNAME=kPqZ7vXw2LmN9tYb4RsD\n"), ""},
+		{"sums", "go.sum", []byte(strings.Repeat("example.com/a v1.0.0 h1:wLkPqZ7vXw2LmN9tYb4RsD8fGh3JcV6aEu1QxTaaaaa=\n", 9)), ""},
+	})
+}
+
 // TestEncodedPDFStreams checks that encoded streams of a PDF file are decoded.
 func TestEncodedPDFStreams(t *testing.T) {
 	stream := func(body string) []byte {

@@ -16,7 +16,7 @@ import (
 type secrets struct{}
 
 func (secrets) Name() string    { return secretsName }
-func (secrets) Version() string { return "5 " + rulesVersion() }
+func (secrets) Version() string { return "6 " + rulesVersion() }
 
 func (secrets) Scan(ctx context.Context, c Content) ([]Finding, error) {
 	data, err := c.bytes()
@@ -39,16 +39,32 @@ func (secrets) Scan(ctx context.Context, c Content) ([]Finding, error) {
 	return found, err
 }
 
-// searchName finds the secrets of a name or message, also those with characters that nobody
-// sees.
-func searchName(ctx context.Context, n *tries, text string) ([]Finding, error) {
-	found, err := search(ctx, n, "", []byte(text))
-	if plain := withoutInvisible([]byte(text)); plain != nil && err == nil {
-		var more []Finding
-		more, err = search(ctx, n, "", plain)
-		found = append(found, more...)
+// searchName finds the secrets of a name or message, also in another form.
+func searchName(ctx context.Context, n *tries, text string) (found []Finding, err error) {
+	for _, plain := range readings(text) {
+		more, err := search(ctx, n, "", plain)
+		if found = append(found, more...); err != nil {
+			return found, err
+		}
 	}
-	return found, err
+	return found, nil
+}
+
+// readings returns a short text, and what a reader may get from it: the forms of it, and theirs.
+func readings(text string) [][]byte {
+	all := [][]byte{[]byte(text)}
+	for from, depth := 0, 0; depth < 2; depth++ {
+		level := all[from:]
+		from = len(all)
+		for _, data := range level {
+			for _, f := range textForms {
+				if plain := f.plain(data); plain != nil {
+					all = append(all, plain)
+				}
+			}
+		}
+	}
+	return all
 }
 
 // Message finds secrets in a text that is not a file, such as a commit message.
@@ -86,14 +102,15 @@ const (
 	triesAPart = 50 // weight of a try in a whole piece of text instead of one position
 )
 
-// ShownName returns the name of a file for a person: without the secrets in it, and without
-// characters that nobody sees if they hide one.
+// ShownName returns the name of a file for a person: without the secrets in it. If another form
+// of the name has one, it returns that form.
 func ShownName(name string) string {
 	ctx := context.Background()
-	hits, _ := findHits(ctx, nil, "", []byte(name))
-	if plain := withoutInvisible([]byte(name)); len(hits) == 0 && plain != nil {
+	var hits []hit
+	for _, plain := range readings(name) {
 		if hits, _ = findHits(ctx, nil, "", plain); len(hits) > 0 {
 			name = string(plain)
+			break
 		}
 	}
 	slices.SortFunc(hits, func(a, b hit) int { return b.from - a.from })

@@ -27,27 +27,18 @@ func openText(b *box) error {
 			return err
 		}
 	}
-	if plain := unescaped(b.data); plain != nil {
-		if err := b.decoded("escaped text", plain); err != nil {
-			return err
-		}
-	}
-	if plain := withoutInvisible(b.data); plain != nil {
-		if err := b.decoded("text with invisible characters", plain); err != nil {
-			return err
-		}
-	}
-	if plain := joinedLines(b.data); plain != nil {
-		if err := b.decoded("quoted-printable text", plain); err != nil {
-			return err
+	for _, f := range textForms {
+		if plain := f.plain(b.data); plain != nil {
+			if err := b.decoded(f.name, plain); err != nil {
+				return err
+			}
 		}
 	}
 	if err := b.numbers(); err != nil {
 		return err
 	}
 	// The text around runs is taken once, however near the runs are.
-	var lines []byte
-	done, tail := 0, 0
+	lines := patch{data: b.data}
 	var show func(r run) error
 	show = func(r run) error {
 		if err := b.ctx.Err(); err != nil {
@@ -66,13 +57,7 @@ func openText(b *box) error {
 		case opens(plain):
 			return b.decoded(r.kind(), plain)
 		case isPrintable(plain):
-			from, to := around(b.data, r.from, r.to)
-			if from > tail {
-				lines = append(append(lines, b.data[done:tail]...), '\n')
-				done = from
-			}
-			lines = append(append(lines, b.data[done:r.from]...), plain...)
-			done, tail = r.to, to
+			lines.put(r.from, r.to, plain)
 		}
 		return nil
 	}
@@ -81,10 +66,23 @@ func openText(b *box) error {
 			return err
 		}
 	}
-	if lines == nil {
-		return nil
+	if plain := lines.text(); plain != nil {
+		return b.decoded("encoded text", plain)
 	}
-	return b.decoded("encoded text", append(lines, b.data[done:tail]...))
+	return nil
+}
+
+// textForms are the ways to write a text so that its bytes differ from what a reader gets. Each
+// returns the lines that it changes, or nil.
+var textForms = []struct {
+	name  string
+	plain func(data []byte) []byte
+}{
+	{"escaped text", unescaped},
+	{"text with invisible characters", withoutInvisible},
+	{"quoted-printable text", joinedLines},
+	{"text with markup in its words", withoutMarkup},
+	{"text with backspaces", withoutControls},
 }
 
 // withoutInvisible returns the lines that have characters which nobody sees, such as U+200B,
@@ -133,14 +131,21 @@ func narrowLetter(r rune) rune {
 // joinedLines returns the lines that quoted-printable text continues in the next one, joined,
 // or nil.
 func joinedLines(data []byte) (out []byte) {
-	if !bytes.Contains(data, []byte("=\n")) && !bytes.Contains(data, []byte("=\r\n")) {
+	if bytes.IndexByte(data, '=') < 0 {
 		return nil
 	}
-	isOpen := false
+	isOpen, pending := false, []byte(nil) // the text of a line that may be a setting
 	for line := range bytes.Lines(data) {
-		text, ends := bytes.CutSuffix(bytes.TrimRight(line, "\r\n"), []byte("="))
-		ends = ends && !isPadded(text) && (isOpen || !settingName().Match(text))
-		switch {
+		if pending != nil && bytes.ContainsAny(bytes.TrimRight(line, "= \t\r\n"), "=:") {
+			isOpen = false // the next setting
+		} else {
+			out = append(out, pending...)
+		}
+		pending = nil
+		text, ends := bytes.CutSuffix(bytes.TrimRight(line, " \t\r\n"), []byte("="))
+		switch ends = ends && !bytes.HasSuffix(text, []byte("=")); {
+		case ends && !isOpen && (isPadded(text) || settingName().Match(text)):
+			pending = text
 		case ends:
 			out = append(out, text...)
 		case isOpen:
@@ -154,7 +159,7 @@ func joinedLines(data []byte) (out []byte) {
 // isPadded reports whether a text ends in base64 to which one = belongs, as in go.sum.
 func isPadded(text []byte) bool {
 	n := len(text) - 1 - bytes.LastIndexFunc(text, func(r rune) bool { return r > 0x7f || alphabet[byte(r)] == 0 })
-	return n >= leastRun && n%4 == 3 || bytes.HasSuffix(text, []byte("="))
+	return n >= leastRun && n%4 == 3
 }
 
 // settingName matches the name of a setting without a value, NAME=, in place of text.
