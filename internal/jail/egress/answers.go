@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 type secretKey struct{}
@@ -176,25 +177,108 @@ func (r *replacer) fill() {
 
 // A hiding replaces a secret in a text that comes in pieces. It holds back bytes only as long
 // as they may be the beginning of a secret (finder.held).
+//
+// White space may split a secret, and however much of it comes between two parts, golem must
+// see both at once. So seen has only the first blanks of a run, and blanks has the others.
 type hiding struct {
 	finder   *finder
 	seen     []byte // bytes of the host: the last ones that were returned, then those that are held back
 	returned int    // how many of them were returned
-	out      []byte // the array of the bytes that add returned
+	run      int    // how many bytes of blanks came last
+	blanks   []blank
+	out      []byte // the array of the bytes that hide returned
+	full     []byte // that of the bytes that add returned
 }
+
+// A blank is white space that seen lacks before an index.
+type blank struct {
+	at   int
+	text []byte
+}
+
+// maxRun is how many bytes of a run of white space seen has: more than maxGap, so that two
+// lists of numbers do not become one.
+const maxRun = maxGap + 2
 
 // add returns the bytes that pass after more bytes of the text, until the next call. If the
 // text ends there, it holds back none.
 func (h *hiding) add(more []byte, ends bool) []byte {
-	h.seen = append(h.seen, more...)
+	h.append(more)
 	h.out = h.finder.hide(h.out[:0], h.seen, h.returned)
 	held := 0
 	if !ends {
 		held = min(h.finder.held(h.seen), len(h.out))
 	}
+	pass := h.fill(h.out[:len(h.out)-held])
 	h.returned = len(h.seen) - held
 	old := max(0, h.returned-h.finder.context)
 	h.seen = slices.Delete(h.seen, 0, old)
 	h.returned -= old
-	return h.out[:len(h.out)-held]
+	for i := range h.blanks {
+		h.blanks[i].at -= old
+	}
+	return pass
+}
+
+// append appends bytes of the host to seen and blanks.
+func (h *hiding) append(more []byte) {
+	start := 0 // of the bytes that were not appended
+	for i, c := range more {
+		if c > ' ' && c < utf8.RuneSelf || c == 0 {
+			h.run = 0
+			continue
+		}
+		size := 0 // of the blank that ends here
+		if c <= ' ' {
+			size = 1
+		} else {
+			h.seen, start = append(h.seen, more[start:i+1]...), i+1
+			r, n := utf8.DecodeLastRune(h.seen)
+			switch {
+			case r == utf8.RuneError: // the character may continue
+				continue
+			case blankSize(h.seen[len(h.seen)-n:]) == 0:
+				h.run = 0
+				continue
+			}
+			size = n
+		}
+		if h.run += size; h.run <= maxRun {
+			continue
+		}
+		h.seen, start = append(h.seen, more[start:i+1]...), i+1
+		h.drop(size)
+	}
+	h.seen = append(h.seen, more[start:]...)
+}
+
+// drop moves the last bytes of seen to blanks, except for those that were returned.
+func (h *hiding) drop(size int) {
+	at := len(h.seen) - size
+	text := h.seen[max(at, h.returned):]
+	h.returned = min(h.returned, at)
+	if n := len(h.blanks); n == 0 || h.blanks[n-1].at != at {
+		h.blanks = append(h.blanks, blank{at: at})
+	}
+	last := &h.blanks[len(h.blanks)-1]
+	last.text = append(last.text, text...)
+	h.seen = h.seen[:at]
+}
+
+// fill returns the first bytes of those that were not returned, with their blanks.
+func (h *hiding) fill(pass []byte) []byte {
+	if len(h.blanks) == 0 {
+		return pass
+	}
+	h.full = h.full[:0]
+	from, done := h.returned, 0
+	for _, b := range h.blanks {
+		if b.at > h.returned+len(pass) {
+			break
+		}
+		h.full = append(append(h.full, pass[from-h.returned:b.at-h.returned]...), b.text...)
+		from, done = b.at, done+1
+	}
+	h.blanks = slices.Delete(h.blanks, 0, done)
+	return append(h.full, pass[from-h.returned:]...)
 }

@@ -99,7 +99,7 @@ func newFinder(value, placeholder string) *finder {
 	for i := range len(value) {
 		f.bytes[value[i]] = true
 	}
-	f.context = max(f.context, f.texts[0].least*numberSize, (f.texts[0].public+f.texts[0].least)*4) // one character to a line, or between invisible ones
+	f.context = max(f.context, f.texts[0].least*numberSize, (f.texts[0].public+2*f.texts[0].least)*(maxRun+1)) // a run of blanks between all characters
 	return f
 }
 
@@ -298,24 +298,44 @@ func (f *finder) hideSplit(out, all []byte, from int) {
 		}
 	}
 	joined = joined[:n]
-	if len(joined) == len(all) || len(f.find(joined, 0)) == 0 {
+	if len(joined) == len(all) {
 		return
 	}
-	hidden, i := f.hideParts(nil, joined, 0), 0
-	for at := 0; at < len(all); at++ {
-		c := all[at]
-		if size := blankSize(all[at:]); size > 0 {
-			at += size - 1
-			continue
+	var at []int // the indexes of joined in all
+	found := f.find(joined, 0, func(p part) bool {
+		if f.counts(p) {
+			return true
 		}
-		if inWord[c] == 0 {
-			continue
+		if at == nil {
+			at = visibleIn(all, n)
 		}
-		if hidden[i] != c && at >= from {
-			out[at-from] = hidden[i]
-		}
-		i++
+		// Nobody splits words that answers have for other reasons.
+		return f.isEnough(p) && at[p.to-1]-at[p.from] >= p.to-p.from
+	})
+	if len(found) == 0 {
+		return
 	}
+	if at == nil {
+		at = visibleIn(all, n)
+	}
+	for i, c := range f.replace(nil, joined, 0, found) {
+		if c != joined[i] && at[i] >= from {
+			out[at[i]-from] = c
+		}
+	}
+}
+
+// visibleIn returns the indexes of the n bytes that hideSplit looks at.
+func visibleIn(all []byte, n int) []int {
+	at := make([]int, 0, n)
+	for i := 0; i < len(all); i++ {
+		if size := blankSize(all[i:]); size > 0 {
+			i += size - 1
+		} else if inWord[all[i]] == 1 {
+			at = append(at, i)
+		}
+	}
+	return at
 }
 
 // inWord is 1 for characters other than white space. UTF-16 has zeros.
@@ -343,7 +363,11 @@ func blankSize(text []byte) int {
 
 // hideParts does so for the texts of the secret.
 func (f *finder) hideParts(out, all []byte, from int) []byte {
-	found := f.find(all, from)
+	return f.replace(out, all, from, f.find(all, from, f.counts))
+}
+
+// replace appends all[from:] to out, with the parts of placeholders in place of those found.
+func (f *finder) replace(out, all []byte, from int, found []part) []byte {
 	start := len(out)
 	out = append(out, all[from:]...)
 	slices.SortFunc(found, func(a, b part) int { return cmp.Compare(a.to-a.from, b.to-b.from) }) // the longest wins
@@ -362,7 +386,7 @@ func (f *finder) hideParts(out, all []byte, from int) []byte {
 }
 
 // find returns the parts in all that count and end after an index.
-func (f *finder) find(all []byte, from int) (found []part) {
+func (f *finder) find(all []byte, from int, counts func(part) bool) (found []part) {
 	for i := 0; i+gramSize <= len(all); i += gramSize {
 		g := binary.LittleEndian.Uint32(all[i:])
 		if h := hash(g); f.bits[h/64]&(1<<(h%64)) == 0 {
@@ -370,7 +394,7 @@ func (f *finder) find(all []byte, from int) (found []part) {
 		}
 		at, ok := f.first[g]
 		for ; ok && at < len(f.grams) && f.grams[at].bytes == g; at++ {
-			if p := f.extend(all, i, f.grams[at]); p.to > from && f.counts(p) {
+			if p := f.extend(all, i, f.grams[at]); p.to > from && counts(p) {
 				found = append(found, p)
 			}
 		}
@@ -394,16 +418,22 @@ func (f *finder) extend(all []byte, i int, at gram) part {
 // counts reports whether a part has enough of the secret. Words that the user chose as a
 // part of a secret do not: answers have them for other reasons.
 func (f *finder) counts(p part) bool {
-	t := f.texts[p.text]
-	from, to := max(p.at, t.public), p.at+p.to-p.from
-	if to-from < t.least {
+	if !f.isEnough(p) {
 		return false
 	}
+	t := f.texts[p.text]
+	from, to := max(p.at, t.public), p.at+p.to-p.from
 	if isWhole := to-from == len(t.hidden)-t.public; isWhole || !t.words || to-from >= 2*t.least {
 		return true
 	}
 	piece := string(t.hidden[from:to])
 	return strings.ContainsAny(piece, "0123456789") || strings.ToLower(piece) != piece && strings.ToUpper(piece) != piece
+}
+
+// isEnough reports whether a part has secretBits of the secret.
+func (f *finder) isEnough(p part) bool {
+	t := f.texts[p.text]
+	return p.at+p.to-p.from-max(p.at, t.public) >= t.least
 }
 
 // addPublic adds the public prefix of a text.
