@@ -67,7 +67,7 @@ func (s Storage) remove(one *session.Session, clean bool, record func(*Records) 
 	if err != nil {
 		return err
 	}
-	return records.withdraw(one.ID)
+	return errors.Join(records.withdraw(one.ID), session.ForgetName(s.Sessions, one))
 }
 
 // A SessionState says what a session waits for.
@@ -107,7 +107,12 @@ func (s Storage) ProcessOf(one *session.Session) (process int, isRun bool) {
 	if process > 0 {
 		return process, true
 	}
-	return session.Process(s.Sessions, one), false
+	k, err := s.Sessions.Open(one)
+	if err != nil {
+		return 0, false
+	}
+	defer k.Close()
+	return changes.Process(k), false
 }
 
 // IsRunning reports whether a golem works in a session.

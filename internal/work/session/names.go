@@ -76,5 +76,25 @@ func (n names) has(word string) bool {
 	return err == nil && other.Name == word
 }
 
+// forget removes the file for the name of a session that was removed, unless another session has
+// the name.
+func (n names) forget(one *Session) error {
+	if one.Name == "" {
+		return nil
+	}
+	free, err := n.lock()
+	if err != nil {
+		return err
+	}
+	if id, err := os.ReadFile(n.file(one.Name)); err == nil && string(id) == one.ID {
+		err = os.Remove(n.file(one.Name))
+		return errors.Join(err, free())
+	}
+	return free()
+}
+
+// ForgetName frees the name of a session that was removed.
+func ForgetName(s Sessions, one *Session) error { return names{s.State}.forget(one) }
+
 func (n names) session(id string) string { return filepath.Join(n.state, sessionsName, id) }
 func (n names) file(name string) string  { return filepath.Join(n.state, "names", name) }

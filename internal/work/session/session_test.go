@@ -67,7 +67,7 @@ func TestNames(t *testing.T) {
 	start := time.Now()
 	s.Now = func() time.Time { return start }
 	const most = 24
-	names, refused := make(chan string, most), make(chan error, most)
+	given, refused := make(chan string, most), make(chan error, most)
 	var all sync.WaitGroup
 	for i := range most {
 		all.Go(func() {
@@ -78,15 +78,15 @@ func TestNames(t *testing.T) {
 			if one, _, err := s.begin(o, true); err != nil {
 				refused <- err
 			} else {
-				names <- one.Name
+				given <- one.Name
 			}
 		})
 	}
 	all.Wait()
-	close(names)
+	close(given)
 	close(refused)
 	seen := make(map[string]bool)
-	for name := range names {
+	for name := range given {
 		if seen[name] || name != "fix-login" && !strings.HasPrefix(name, "claude-") {
 			t.Errorf("%s is twice, or not made from the program", name)
 		}
@@ -103,6 +103,16 @@ func TestNames(t *testing.T) {
 	one, err := s.Find("fix-login")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if err := ForgetName(*s, &Session{ID: "abcdef", Name: one.Name}); err != nil || !(names{s.State}).has(one.Name) {
+		t.Errorf("another session of the name: got %v", err)
+	}
+	gone, _, err := s.begin(Options{ID: New, Name: "gone"}, true)
+	if err == nil {
+		err = ForgetName(*s, gone)
+	}
+	if _, found := os.Lstat(filepath.Join(s.State, "names", "gone")); err != nil || !errors.Is(found, fs.ErrNotExist) {
+		t.Errorf("the name of a session that is gone: got %v, %v", err, found)
 	}
 	if _, _, err := s.begin(Options{ID: New, Name: one.ID}, true); sandbox.CodeOf(err) != sandbox.ErrExists {
 		t.Errorf("the id of another session as a name: got %v", err)

@@ -102,20 +102,6 @@ func (s Sessions) Holder(one *Session) (h changes.Holder, ok bool) {
 	return k.Holder()
 }
 
-// Process returns the process of the golem that works on the files of a session now, as the
-// kernel shows it: 0 if there is none.
-func Process(s Sessions, one *Session) int {
-	if !changes.MayBeBusy(sandbox.Host(one.dir)) {
-		return 0
-	}
-	k, err := s.Open(one)
-	if err != nil {
-		return 0
-	}
-	defer k.Close()
-	return changes.Process(k)
-}
-
 // AwaitCalls waits until no call of another golem works on a session: see
 // changes.AwaitCalls.
 func (s Sessions) AwaitCalls(ctx context.Context, one *Session, tell func(changes.Holder)) error {
