@@ -3,6 +3,7 @@ package changes
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,7 +29,7 @@ func TestDiscardAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer k.Close()
-	if err := k.Discard(sandbox.Host(dir+"/records"), []string{"/"}, func([]Change) error { return nil }, func() error { return nil }); err != nil {
+	if err := k.Discard(sandbox.Host(dir+"/records"), []string{"/"}, func([]Change) error { return nil }, []string{"git"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -70,6 +71,9 @@ func TestKilledDiscard(t *testing.T) {
 		if left := list(t, string(records)); IsInterrupted(records) || len(left) > 0 {
 			t.Errorf("got records %q, want none", left)
 		}
+		if _, err := os.Lstat(filepath.Join(dir, "session", "git")); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the commits: got %v, want that they do not exist", err)
+		}
 		return
 	}
 	t.Error("golem was never killed in the middle of a discard")
@@ -93,7 +97,7 @@ func TestRecoverDiscard(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.discards = []discarded{{k.layers[0], []string{"f0", "f1", "f2"}}}
+	w.discards, w.removes = []discarded{{k.layers[0], []string{"f0", "f1", "f2"}}}, []string{"git", "git.json"}
 	if err := w.describe(); err != nil {
 		t.Fatal(err)
 	}
@@ -114,6 +118,9 @@ func TestRecoverDiscard(t *testing.T) {
 	if err != nil || len(left) != 1 || left[0].Path != "f3" {
 		t.Errorf("got %v, %v, want f3", left, err)
 	}
+	if _, err := os.Lstat(dir + "/session/git"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the commits: got %v, want that they do not exist", err)
+	}
 }
 
 // TestDiscardAfterHelper discards changes whose helper died when a part of them was discarded.
@@ -126,18 +133,11 @@ func TestDiscardAfterHelper(t *testing.T) {
 	if k.helpers.any().process == nil {
 		t.Fatal("the session has no helper process")
 	}
-	ended := 0
 	err = k.Discard(sandbox.Host(dir+"/records"), []string{"/f0", "/f1", "/f2"}, func([]Change) error {
 		return errors.Join(k.layers[0].Discard([]string{"f1"}), k.helpers.any().close())
-	}, func() error {
-		ended++
-		if left := list(t, dir+"/session/0/upper"); len(left) != 1 {
-			t.Errorf("got %q before the end, want f3", left)
-		}
-		return nil
-	})
-	if err != nil || ended != 1 {
-		t.Errorf("got %v, and %d ends", err, ended)
+	}, nil)
+	if left := list(t, dir+"/session/0/upper"); err != nil || len(left) != 1 {
+		t.Errorf("got %v and %q, want f3", err, left)
 	}
 	if left := list(t, dir+"/records"); len(left) > 0 {
 		t.Errorf("%q are left", left)
@@ -153,16 +153,16 @@ func TestDiscardWithoutRecord(t *testing.T) {
 	defer k.Close()
 	err = k.Discard(sandbox.Host(dir+"/records"), []string{"/"}, func([]Change) error {
 		return os.WriteFile(dir+"/records", nil, 0o600) // golem cannot make a record in a file
-	}, func() error {
-		t.Error("the discard has not happened")
-		return nil
-	})
+	}, []string{"git"})
+	if _, err := os.Lstat(dir + "/session/git"); err != nil {
+		t.Errorf("the commits: %v", err)
+	}
 	if left := list(t, dir+"/session/0/upper"); err == nil || len(left) != 2 {
 		t.Errorf("got %v and %q, want an error and all files", err, left)
 	}
 }
 
-// changedSession makes a session with new files f0, f1 and so on.
+// changedSession makes a session with new files f0, f1 and so on, and a directory for commits.
 func changedSession(t *testing.T, dir string, files int) Directory {
 	t.Helper()
 	over := Directory{sandbox.Host(dir + "/real"), "/"}
@@ -178,6 +178,8 @@ func changedSession(t *testing.T, dir string, files int) Directory {
 			t.Fatal(err)
 		}
 	}
+	must(t, os.MkdirAll(dir+"/session/git/a", 0o755))
+	must(t, os.WriteFile(dir+"/session/git/a/HEAD", []byte("x\n"), 0o644))
 	if err := k.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -356,8 +356,8 @@ func DiskUse(session, other sandbox.Host) (bytes int64, whole bool) {
 // show the directories there again. It calls check with the changes first, while no call
 // can add to them. If check returns an error, Discard does nothing. A record in dir, a
 // directory of golem's, says what it discards. If golem is killed, Recover discards the rest.
-// At the end Discard calls then.
-func (o *Overlays) Discard(dir sandbox.Host, names []string, check func([]Change) error, then func() error) error {
+// After the changes, Discard removes some names from the directory of the session.
+func (o *Overlays) Discard(dir sandbox.Host, names []string, check func([]Change) error, removes []string) error {
 	return o.alone(func() error {
 		h := o.helpers.any()
 		list, _, err := o.listBelow(h, names)
@@ -380,6 +380,7 @@ func (o *Overlays) Discard(dir sandbox.Host, names []string, check func([]Change
 				w.discards = append(w.discards, discarded{l, paths})
 			}
 		}
+		w.removes = removes
 		if err = w.describe(); err == nil {
 			err = st.discard(w, false)
 		}
@@ -391,10 +392,7 @@ func (o *Overlays) Discard(dir sandbox.Host, names []string, check func([]Change
 			return &sandbox.Error{Op: "discard_changes", Code: sandbox.ErrInternal,
 				Hint: "helper processes of golem were killed, and a part of the changes is discarded; the next golem command discards the rest"}
 		}
-		if err = errors.Join(err, st.remove(w)); err == nil {
-			err = then()
-		}
-		return err
+		return errors.Join(err, st.remove(w))
 	})
 }
 

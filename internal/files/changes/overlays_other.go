@@ -107,7 +107,7 @@ func (*Overlays) PlanDiscard([]string) ([]Change, string, error) {
 }
 
 // Discard returns an error.
-func (*Overlays) Discard(sandbox.Host, []string, func([]Change) error, func() error) error {
+func (*Overlays) Discard(sandbox.Host, []string, func([]Change) error, []string) error {
 	return errNoOverlays
 }
 

@@ -55,6 +55,7 @@ type record struct {
 	picked [][]string        // the picked paths of each
 
 	discards []discarded // the changes that golem discards, if it has decided that
+	removes  []string    // names in the directory of the session that it removes after them
 }
 
 // Stores implements jail.Record.
@@ -87,6 +88,7 @@ type description struct {
 	Session  []overlay.Overlay `json:",omitempty"` // of a record: the layers of the session that the changes come from
 	Picked   [][]string        `json:",omitempty"` // of a record: the picked paths of each
 	Discards []discarded       `json:",omitempty"`
+	Removes  []string          `json:",omitempty"` // of a discard: what else of the session goes with the changes
 }
 
 // discarded are the paths that golem discards in an overlay of a session.
@@ -139,7 +141,7 @@ func replaceFile(name string, data []byte) error { return durable.WriteAlone(nam
 
 // describe writes the description of a record.
 func (w *record) describe() error {
-	return description{w.layers, w.targets, w.of, w.picked, w.discards}.write(w.dir)
+	return description{w.layers, w.targets, w.of, w.picked, w.discards, w.removes}.write(w.dir)
 }
 
 // readRecord reads a record, which may have been moved since it was described.
@@ -148,7 +150,7 @@ func readRecord(dir string) (*record, error) {
 	for i := range d.Layers {
 		d.Layers[i].Store = filepath.Join(dir, strconv.Itoa(i))
 	}
-	return &record{dir: dir, layers: d.Layers, targets: d.Targets, of: d.Session, picked: d.Picked, discards: d.Discards}, err
+	return &record{dir: dir, layers: d.Layers, targets: d.Targets, of: d.Session, picked: d.Picked, discards: d.Discards, removes: d.Removes}, err
 }
 
 // decidedName is a file in a record. It says that golem applies all changes of the

@@ -2,6 +2,7 @@ package changes
 
 import (
 	"cmp"
+	"crypto/rand"
 	"errors"
 	"io/fs"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/golem-forge/golem/internal/files/durable"
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/people/visible"
 )
 
 // A store is the directory with the records of transactions, and a helper to work on
@@ -147,7 +149,8 @@ func (st *store) abort(w *record) (stayed []string, err error) {
 	return stayed, errors.Join(err, st.giveBack(w, nil))
 }
 
-// discard discards the changes of a session that a record names. If rest is set, some of
+// discard discards the changes of a session that a record names, and last what else it names, so
+// that no failed discard loses that. If rest is set, some of
 // them may be discarded already.
 func (st *store) discard(w *record, rest bool) error {
 	for _, d := range w.discards {
@@ -155,6 +158,22 @@ func (st *store) discard(w *record, rest bool) error {
 			return err
 		}
 	}
+	for _, name := range w.removes {
+		if err := removeWhole(filepath.Join(filepath.Dir(w.discards[0].Layer.Store), name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeWhole removes a file or directory at once, if it exists. Parts of a directory can stay
+// under another name: a program may have made them unreadable.
+func removeWhole(name string) error {
+	old := name + "-" + strings.ToLower(rand.Text()[:6])
+	if err := durable.Rename(name, old); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return visible.FileError("the "+filepath.Base(name)+" of the session", err)
+	}
+	os.RemoveAll(old)
 	return nil
 }
 

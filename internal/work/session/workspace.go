@@ -120,6 +120,7 @@ func (s Sessions) OpenWorkspace(o Options) (*Workspace, error) {
 		found.unmarkMaker()
 		w.changes.Remove(func() error { return nil })
 		os.RemoveAll(found.dir)
+		ForgetName(s, found)
 	}
 	if errors.Is(err, changes.ErrBusy) {
 		err = busyError("session", w.changes)
@@ -244,7 +245,7 @@ func (w *Workspace) Keeper(golemState *state.Dir) settle.Keeper {
 	if w.changes == nil {
 		return nil
 	}
-	return keeper{w.changes, storeOf(w.store, w.Session), w.pending.dir, func() error { return clearance.Forget(golemState, w.Session.ID) }, w.Session.discardCommits}
+	return keeper{w.changes, storeOf(w.store, w.Session), w.pending.dir, func() error { return clearance.Forget(golemState, w.Session.ID) }}
 }
 
 // A keeper is the changes of a session, with the directory for transactions.
@@ -253,25 +254,21 @@ type keeper struct {
 	store        Sessions
 	pending      sandbox.Host
 	forgetPulled func() error
-
-	discardCommits func() error
 }
 
 // Discard implements settle.Keeper. It also forgets the record of pulled files, of which
-// some may be discarded. If all files are discarded, it removes commits last, so that no
-// failed discard loses them.
+// some may be discarded. If all files are discarded, the commits go with them.
 func (k keeper) Discard(names []string, check func([]changes.Change) error) error {
+	var commits []string
+	if slices.Contains(names, "/") {
+		commits = []string{gitName, stampsName}
+	}
 	return k.Overlays.Discard(k.pending, names, func(list []changes.Change) error {
 		if err := check(list); err != nil {
 			return err
 		}
 		return k.forgetPulled()
-	}, func() error {
-		if !slices.Contains(names, "/") {
-			return nil
-		}
-		return k.discardCommits()
-	})
+	}, commits)
 }
 
 // Changes implements settle.Keeper. It marks ignored files.

@@ -1,21 +1,17 @@
 package session
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
-	"io/fs"
 	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/golem-forge/golem/internal/clearance/git"
-	"github.com/golem-forge/golem/internal/files/durable"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -186,16 +182,4 @@ func (s *Session) hasCommits() bool {
 		}
 	}
 	return false
-}
-
-// discardCommits removes the copies of git directories.
-func (s *Session) discardCommits() error {
-	old := filepath.Join(s.dir, gitName+"-"+strings.ToLower(rand.Text()[:6]))
-	if err := durable.Rename(filepath.Join(s.dir, gitName), old); errors.Is(err, fs.ErrNotExist) {
-		return nil
-	} else if err != nil {
-		return visible.FileError("the git directory of the session", err)
-	}
-	os.RemoveAll(old) // directories that a program made unreadable are removed with the session
-	return s.writeFile(stampsName, map[string]git.Stamps{})
 }
