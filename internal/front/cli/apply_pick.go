@@ -94,9 +94,9 @@ func (w *workSession) pickItems(r *session.Review, named []string) (items []*cho
 		return nil, nil, err
 	}
 	defer contents.Close()
-	flags := choice.FlagsOf(r)
+	flags, paths := choice.FlagsOf(r), choice.PathsOf(r)
 	for _, c := range r.Files {
-		switch choice.ObstacleOf(r, c, slices.Contains(named, c.Path)) {
+		switch paths.ObstacleOf(c, slices.Contains(named, c.Path)) {
 		case choice.Conflict:
 			skipped = append(skipped, w.shown(c.Path)+" changed in your directory too; golem apply --merge "+w.shown(c.Path)+" combines both versions")
 			continue

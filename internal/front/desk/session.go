@@ -242,13 +242,13 @@ func readLooked(look *session.ChangeList, names []string) (map[string]fileConten
 	if err != nil {
 		return nil, err
 	}
-	contents, flags := look.Contents(), choice.FlagsOf(r)
+	contents, flags, paths := look.Contents(), choice.FlagsOf(r), choice.PathsOf(r)
 	for _, c := range r.Files {
 		if !slices.Contains(names, c.Path) {
 			continue
 		}
 		content := fileContent{File: choice.NewFile(c, flags)}
-		if choice.ObstacleOf(r, c, true) == choice.None {
+		if paths.ObstacleOf(c, true) == choice.None {
 			if err := content.Read(contents); err != nil {
 				return nil, err
 			}

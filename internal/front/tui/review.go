@@ -46,12 +46,12 @@ func newReview(s inbox.ProgramSession, r *session.Review, path func(*program.Pro
 			before[f.Path] = f
 		}
 	}
-	flags := choice.FlagsOf(r)
+	flags, paths := choice.FlagsOf(r), choice.PathsOf(r)
 	for i, c := range r.Files {
-		if choice.ObstacleOf(r, c, true) == choice.Covered {
+		if paths.ObstacleOf(c, true) == choice.Covered {
 			continue
 		}
-		f := &file{File: choice.NewFile(c, flags), path: path(s.Program, c.Path), obstacle: choice.ObstacleOf(r, c, false), was: before[c.Path]}
+		f := &file{File: choice.NewFile(c, flags), path: path(s.Program, c.Path), obstacle: paths.ObstacleOf(c, false), was: before[c.Path]}
 		if f.was != nil && !f.was.loaded {
 			f.was = nil
 		}

@@ -219,9 +219,28 @@ func Stays(c session.FileChange) string {
 	return "protected files are in it (" + c.Protected + "), so golem leaves it"
 }
 
-// ObstacleOf returns the obstacle of a change in a review. named is true if the user has
-// named the file.
-func ObstacleOf(r *session.Review, c session.FileChange, named bool) Obstacle {
+// Paths are the sorted paths of the changes in a review.
+type Paths []string
+
+// PathsOf returns the paths of a review.
+func PathsOf(r *session.Review) Paths {
+	paths := make(Paths, len(r.Files))
+	for i, c := range r.Files {
+		paths[i] = c.Path
+	}
+	slices.Sort(paths)
+	return paths
+}
+
+// hasBelow reports whether there is a change below a directory.
+func (p Paths) hasBelow(dir string) bool {
+	i, _ := slices.BinarySearch(p, dir+"/")
+	return i < len(p) && strings.HasPrefix(p[i], dir+"/")
+}
+
+// ObstacleOf returns the obstacle of a change in a review with these paths. named is true if the
+// user has named the file.
+func (p Paths) ObstacleOf(c session.FileChange, named bool) Obstacle {
 	switch {
 	case c.Conflict:
 		return Conflict
@@ -231,7 +250,7 @@ func ObstacleOf(r *session.Review, c session.FileChange, named bool) Obstacle {
 		return Protected
 	case c.Kind == overlay.Special:
 		return Special
-	case c.Kind == overlay.Dir && c.Op == overlay.Create && slices.ContainsFunc(r.Files, func(o session.FileChange) bool { return strings.HasPrefix(o.Path, c.Path+"/") }):
+	case c.Kind == overlay.Dir && c.Op == overlay.Create && p.hasBelow(c.Path):
 		return Covered
 	}
 	return None

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/golem-forge/golem/internal/decide/approval"
 	"github.com/golem-forge/golem/internal/decide/tool"
@@ -202,7 +203,7 @@ func TestShown(t *testing.T) {
 
 // TestObstacles checks which changes are not applied with the others.
 func TestObstacles(t *testing.T) {
-	r := &session.Review{Files: []session.FileChange{{Path: "/new/a"}}}
+	paths := PathsOf(&session.Review{Files: []session.FileChange{{Path: "/new/a"}, {Path: "/new"}, {Path: "/new!"}, {Path: "/ne"}}})
 	for _, c := range []struct {
 		change session.FileChange
 		named  bool
@@ -215,8 +216,27 @@ func TestObstacles(t *testing.T) {
 		{session.FileChange{Path: "/new", Kind: overlay.Dir, Op: overlay.Create}, true, Covered},
 		{session.FileChange{Path: "/ne", Kind: overlay.Dir, Op: overlay.Create}, true, None},
 	} {
-		if got := ObstacleOf(r, c.change, c.named); got != c.want {
+		if got := paths.ObstacleOf(c.change, c.named); got != c.want {
 			t.Errorf("%+v, named %v: got %d, want %d", c.change, c.named, got, c.want)
 		}
+	}
+}
+
+// TestManyObstacles checks that the time for the obstacles of many new directories does not grow
+// with the square of their number.
+func TestManyObstacles(t *testing.T) {
+	const many = 100_000 // their square takes a minute
+	r := &session.Review{}
+	for i := range many {
+		r.Files = append(r.Files, session.FileChange{Path: fmt.Sprintf("/new/%d", i), Kind: overlay.Dir, Op: overlay.Create})
+	}
+	begin := time.Now()
+	for paths, i := PathsOf(r), 0; i < many; i++ {
+		if got := paths.ObstacleOf(r.Files[i], true); got != None {
+			t.Fatalf("%s: got %d", r.Files[i].Path, got)
+		}
+	}
+	if took := time.Since(begin); took > 10*time.Second {
+		t.Errorf("it took %v", took)
 	}
 }

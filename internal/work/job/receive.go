@@ -133,7 +133,7 @@ func Receive(ctx context.Context, p *program.Program, r Result, get func(ctx con
 // with mode: rw by their targets, as an overlay keeps them, and the names of all others.
 func directChanges(p *program.Program, r Result) (direct map[string]parcel.Tree, dropped []string) {
 	began, ended := byName(r.Begin.Program), byName(r.End.Program)
-	made := make(map[string]map[string]parcel.Entry)
+	made, tops := make(map[string]map[string]parcel.Entry), make(gone)
 	for _, name := range changed(r.Begin.Program, r.End.Program) {
 		target, dir, ok := writableMount(p, name)
 		if !ok {
@@ -148,11 +148,7 @@ func directChanges(p *program.Program, r Result) (direct map[string]parcel.Tree,
 		e = parcel.Entry{Name: in(name), Kind: e.Kind, Mode: e.Mode, Size: e.Size, Hash: e.Hash, Target: e.Target, Modified: e.Modified} // without attributes
 		if !exists || e.Kind == parcel.Gone {
 			e = parcel.Entry{Kind: parcel.Gone}
-			for ; path.Dir(name) != dir && path.Dir(name) != "."; name = path.Dir(name) { // only the mark of the directory that is gone
-				if _, exists := ended[path.Dir(name)]; exists {
-					break
-				}
-			}
+			name = tops.of(name, dir, ended) // only the mark of the directory that is gone
 			above, exists := ended[path.Dir(name)]
 			if _, existed := began[name]; !existed || exists && above.Kind != parcel.Dir {
 				continue
@@ -161,6 +157,9 @@ func directChanges(p *program.Program, r Result) (direct map[string]parcel.Tree,
 		}
 		made[target][e.Name] = e
 		for up := path.Dir(name); up != "." && up != dir && len(up) > len(dir); up = path.Dir(up) {
+			if made[target][in(up)].Kind == parcel.Dir {
+				break // those above it are there, too
+			}
 			above := ended[up]
 			made[target][in(up)] = parcel.Entry{Name: in(up), Kind: parcel.Dir, Mode: above.Mode, Modified: above.Modified}
 		}
@@ -172,6 +171,30 @@ func directChanges(p *program.Program, r Result) (direct map[string]parcel.Tree,
 		}
 	}
 	return direct, dropped
+}
+
+// gone has the highest directory that is gone for names whose directory is gone.
+type gone map[string]string
+
+// of returns the highest name at or above a name, below dir, that is gone.
+func (g gone) of(name, dir string, ended map[string]parcel.Entry) string {
+	top := name
+	var passed []string
+	for up := path.Dir(top); up != dir && up != "."; up = path.Dir(top) {
+		if _, exists := ended[up]; exists {
+			break
+		}
+		passed = append(passed, up)
+		if known, ok := g[up]; ok {
+			top = known
+			break
+		}
+		top = up
+	}
+	for _, up := range passed {
+		g[up] = top
+	}
+	return top
 }
 
 // writableMount returns the mount that a file of the program belongs to, with its directory in
