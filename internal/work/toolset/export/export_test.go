@@ -2,6 +2,7 @@ package export
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -142,6 +143,12 @@ func TestSend(t *testing.T) {
 		}, "network", "it redirects to another address"},
 		{"endless", `{}`, func(w http.ResponseWriter, _ *http.Request) { w.Write(bytes.Repeat([]byte("x"), 1<<20)) }, "", "longer than the part that is shown"},
 		{"cut off", `{}`, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "network", "golem does not know whether it arrived"},
+		{"compressed", `{}`, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Encoding", "gzip")
+			packed := gzip.NewWriter(w)
+			io.WriteString(packed, "the key is "+r.Header.Get("Authorization")+strings.Repeat("\x00", 50<<20))
+			packed.Close()
+		}, "", "golem does not show the answer: the service compressed it (gzip)"},
 		{"no JSON", `hello`, nil, "invalid", "takes application/json"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

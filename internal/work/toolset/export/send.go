@@ -176,6 +176,7 @@ func (s Set) post(ctx context.Context, op string, h heldFile, body []byte, to En
 	request.GetBody = nil // prevents that the client sends it again
 	request.Header.Set("Content-Type", to.Type)
 	request.Header.Set("User-Agent", "golem")
+	request.Header.Set("Accept-Encoding", "identity") // golem does not look for the values of headers in a compressed answer
 	for _, header := range to.Headers {
 		request.Header.Set(header.Name, header.Value)
 	}
@@ -187,6 +188,11 @@ func (s Set) post(ctx context.Context, op string, h heldFile, body []byte, to En
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))
 	data := sent{Endpoint: to.Name, Status: answer.StatusCode, Type: visible.Line(to.hide(answer.Header.Get("Content-Type")), 100), Cut: err != nil || len(text) > maxAnswer}
 	data.Body = to.hide(strings.ToValidUTF8(string(text[:min(len(text), maxAnswer)]), "\ufffd"))
+	coding := strings.Join(answer.Header.Values("Content-Encoding"), ", ")
+	isPlain := coding == "" || strings.EqualFold(coding, "identity")
+	if !isPlain {
+		data.Body, data.Cut = "", false
+	}
 	said := fmt.Sprintf("%s of %s were sent to %s, which answered %d %s", visible.Amount(h.size), sandbox.Shown(h.name), to.Name, data.Status, http.StatusText(data.Status))
 	r := tool.Result{Text: said, Data: data, Record: said}
 	if data.Body != "" {
@@ -195,11 +201,18 @@ func (s Set) post(ctx context.Context, op string, h heldFile, body []byte, to En
 	if data.Cut {
 		r.Notes = append(r.Notes, "the answer is longer than the part that is shown")
 	}
+	if !isPlain {
+		r.Notes = append(r.Notes, "golem does not show the answer: the service compressed it ("+visible.Line(coding, 40)+"), although golem asked it not to")
+	}
 	switch code := data.Status; {
 	case code >= 300 && code < 400:
 		r.Err = &sandbox.Error{Op: op, Path: to.Name, Code: "network", Hint: "it redirects to another address, and golem does not follow; if that address is right, write it into the configuration"}
 	case code < 200 || code >= 300:
-		r.Err = &sandbox.Error{Op: op, Path: to.Name, Code: "network", Hint: fmt.Sprintf("it answered %d %s; its answer is above", code, http.StatusText(code))}
+		hint := fmt.Sprintf("it answered %d %s", code, http.StatusText(code))
+		if isPlain {
+			hint += "; its answer is above"
+		}
+		r.Err = &sandbox.Error{Op: op, Path: to.Name, Code: "network", Hint: hint}
 	}
 	return r, nil
 }
