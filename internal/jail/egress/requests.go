@@ -114,10 +114,16 @@ func unescape(text string) string { return decodePercent(strings.ReplaceAll(text
 
 // decodePercent decodes the valid escapes of a text, also beside invalid ones: servers do.
 func decodePercent(text string) string {
-	for i := 0; i+3 <= len(text); i++ {
-		if plain, err := url.PathUnescape(text[i : i+3]); err == nil && len(plain) == 1 {
-			text = text[:i] + plain + text[i+3:]
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if i+3 <= len(text) && text[i] == '%' {
+			if plain, err := url.PathUnescape(text[i : i+3]); err == nil {
+				b.WriteString(plain)
+				i += 2
+				continue
+			}
 		}
+		b.WriteByte(text[i])
 	}
-	return text
+	return b.String()
 }
