@@ -108,7 +108,7 @@ func TestShellFiltered(t *testing.T) {
 		t.Errorf("namespaces are required: code %d, want 5\n%s%s", code, out, errs)
 	}
 	out, errs, code = runFiltered(t, dir, state, "doctor")
-	for _, want := range []string{"\nrequired     no    the program requires namespaces (require_os_sandbox), and the best here is landlock: its commands are refused\n", "\ncommands of this program are refused: "} {
+	for _, want := range []string{"\nrequired     no    golem-forge.config.yaml:3 requires namespaces (require_os_sandbox), and the best here is landlock: its commands are refused\n", "\ncommands of this program are refused: "} {
 		if code != 5 || !strings.Contains(out, want) {
 			t.Errorf("doctor: code %d, lacks %q\n%s%s", code, want, out, errs)
 		}
