@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/golem-forge/golem/internal/work/strictyaml"
 	"github.com/golem-forge/golem/internal/work/workerfile"
@@ -53,7 +54,7 @@ func Find(dir string) (root, file string, err error) {
 		}
 		if at == filepath.Dir(at) {
 			if near != "" {
-				return "", "", newProblem(workerfile.Shown(near), "golem does not read this file", "the file of a program's first worker is called "+EntryWorker+"; rename it, or move it away")
+				return "", "", newProblem(quoted(near), "golem does not read this file", "the file of a program's first worker is called "+EntryWorker+"; rename it, or move it away")
 			}
 			return root, "", nil
 		}
@@ -74,7 +75,7 @@ func findFile(dir string) (string, error) {
 		if long || short {
 			hint = "remove it, or move its keys"
 		}
-		return "", newProblem(filepath.Join(dir, name), "golem does not read this file", "the project file is called "+File+"; "+hint)
+		return "", newProblem(quoted(filepath.Join(dir, name)), "golem does not read this file", "the project file is called "+File+"; "+hint)
 	}
 	switch {
 	case long && short:
@@ -96,6 +97,15 @@ func findNearMain(dir string) string {
 		}
 	}
 	return ""
+}
+
+// quoted returns the path of a file for an error, in quotes if a reader cannot see each character
+// of its name.
+func quoted(file string) string {
+	if base := filepath.Base(file); workerfile.Shown(base) != base {
+		return strconv.QuoteToASCII(file)
+	}
+	return file
 }
 
 func exists(name string) (bool, error) {

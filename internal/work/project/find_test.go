@@ -129,7 +129,7 @@ func TestMisnamedProject(t *testing.T) {
 		wrong   bool
 	}{
 		{sandbox, []string{"Golem-Forge.Config.Yaml", "golem-forge.Config.yml", "golem-forge.config.YML", "GOLEM-FORGE.CONFIG.YML", ".golem-forge.config.yml", "golem_forge.config.yml",
-			"golem-forge.config.yaml.txt", "golem-forge.config.yaml ", " golem-forge.config.yaml", "golem-forge.conf.yaml", "golem-forge.configs.yaml", "golemforge.config.yaml", "golem.config.yaml",
+			"golem-forge.config.yaml.txt", "golem-forge.config.yaml ", " golem-forge.config.yaml", "golem-forge.config.yaml\u200b", "golem-forge\u00a0.config.yaml", "go\u00adlem-forge.yaml", "golem-forge.conf.yaml", "golem-forge.configs.yaml", "golemforge.config.yaml", "golem.config.yaml",
 			"golem.yaml", "golem-forge.config.ymal", "golem-forge.config.jsonc", "golem-forge.config", "golem-forge.json", "golem-froge.config.yaml", "golem forge.config.yaml", "golem-forge.configuration.yml"}, true},
 		{`{"sandbox": {"mode": "ro"}}`, []string{"golem.json", "golem-forge.json"}, true},
 		{other, []string{"golem-forge.toml", "golem-forge-config.yml"}, true},

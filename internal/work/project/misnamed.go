@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/golem-forge/golem/internal/work/strictyaml"
 )
@@ -25,15 +26,21 @@ var (
 	otherNames = []string{"golem", "golemconfig"}
 )
 
-// fold returns a file name in lower case without separators and without endings of
+// fold returns a file name in lower case without separators, invisible characters and endings of
 // configuration files, and whether it had such an ending. Names of backups, of examples and
 // of an editor's own files have other endings, and keep them.
 func fold(name string) (folded string, hasEnding bool) {
-	name = strings.TrimLeft(strings.ToLower(strings.TrimSpace(name)), ".")
+	name = strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) || !unicode.IsGraphic(r) {
+			return -1
+		}
+		return unicode.ToLower(r)
+	}, name)
+	name = strings.TrimLeft(name, ".")
 	for {
 		ending := filepath.Ext(name)
 		if !slices.Contains([]string{".yaml", ".json", ".jsonc", ".json5", ".toml", ".conf", ".cfg", ".ini", ".txt"}, ending) && !isTypo(ending, ".yaml") {
-			return strings.NewReplacer("-", "", "_", "", ".", "", " ", "").Replace(name), hasEnding
+			return strings.NewReplacer("-", "", "_", "", ".", "").Replace(name), hasEnding
 		}
 		name, hasEnding = strings.TrimSuffix(name, ending), hasEnding || ending != ".txt"
 	}
@@ -129,7 +136,7 @@ func checkMisnamed(file string) error {
 		if _, err := os.Lstat(file); err == nil {
 			hint = "golem reads " + right + " in the same directory; keep one of the two"
 		}
-		return newProblem(filepath.Join(dir, e.Name()), "golem does not read this file", hint)
+		return newProblem(quoted(filepath.Join(dir, e.Name())), "golem does not read this file", hint)
 	}
 	return nil
 }
