@@ -86,7 +86,7 @@ func TestQuickstart(t *testing.T) {
 // TestGuides runs the transcripts of the guides, each in an empty directory.
 func TestGuides(t *testing.T) {
 	golem := golem(t)
-	for _, document := range []string{"docs/tools.md", "docs/approval.md", "docs/journal.md", "docs/transactions.md", "docs/shell.md", "docs/agents.md", "docs/clearance.md", "docs/scanners.md", "docs/mcp.md", "docs/ci.md", "docs/eval.md"} {
+	for _, document := range []string{"docs/tools.md", "docs/approval.md", "docs/journal.md", "docs/transactions.md", "docs/shell.md", "docs/agents.md", "docs/clearance.md", "docs/scanners.md", "docs/mcp.md", "docs/ci.md", "docs/eval.md", "docs/team.md"} {
 		t.Run(document, func(t *testing.T) { newStage(t, golem).transcripts(document) })
 	}
 }

@@ -62,7 +62,7 @@ func (s Subject) Network(text string) (NetworkAnswer, error) {
 	}
 	if s.HostLimit != nil && !a.Allowed {
 		if a.Limit = s.HostLimit(host, port); a.Limit != "" {
-			a.Reason = at + " is not allowed on this machine: " + a.Limit
+			a.Reason, a.From = at+" is not allowed on this machine: "+a.Limit, a.Limit
 		}
 	}
 	if s.Trusted {
