@@ -284,6 +284,9 @@ func (r Request) addJail(add permit) {
 	if len(p.Etc) > 0 {
 		add(Risky, p.PlaceOf("jail.etc").String(), "commands see in /etc also "+visible.Quote(strings.Join(p.Etc, ", ")))
 	}
+	if len(p.IgnoredDirs) > 0 {
+		add(Usual, p.PlaceOf("ignored_without_git").String(), "without git, lists of changes show new files in "+visible.Quote(strings.Join(p.IgnoredDirs, ", "))+" as one line")
+	}
 	if at := p.PlaceOf("sandbox.require_os_sandbox"); p.Level == "" && at != strictyaml.Default {
 		add(Usual, at.String(), "commands run at any level of the jail, also at the weakest")
 	}

@@ -358,6 +358,9 @@ in lists where there is no git repository.`,
 			}
 		}
 		dirs := append(review.PackageDirs(), "target beside a Cargo.toml")
+		if trusted, err := p.IsTrusted(); err == nil && trusted {
+			dirs = append(dirs, visible.Each(p.Project.IgnoredDirs, visible.Text)...)
+		}
 		return printOr(cmd, map[string]any{"values": list, "ignored_without_git": dirs}, func(w io.Writer) {
 			printColumns(w, rows)
 			fmt.Fprintln(w, "ignored without git: new files in "+strings.Join(dirs, ", "))

@@ -23,8 +23,9 @@ type Finder func(dir string, names []string) (places map[string]string, ok bool,
 // directory of a mount. Whatever a session has done to the rules does not count, and neither does
 // a file that was there before. A directory that takes the place of a file or symlink is applied
 // whole, so what is in it is not ignored. Without a finder, or if the directory is in no repository, only
-// the directories of package managers are ignored.
-func Mark(list []changes.Change, sourceOf func(target string) string, find Finder) {
+// the directories of package managers are ignored, and those of a project that the user trusts: own returns
+// their names.
+func Mark(list []changes.Change, sourceOf func(target string) string, find Finder, own func() []string) {
 	names, at := make(map[string][]string), make(map[string][]int) // by the target of a mount
 	replaced := make(map[string]bool)                              // directories in place of something else
 	for _, c := range list {
@@ -52,7 +53,11 @@ func Mark(list []changes.Change, sourceOf func(target string) string, find Finde
 			places, ok, err = find(source, all)
 		}
 		if !ok && err == nil { // if git cannot say it, every file has its line
-			places = ownedByPackages(source, all)
+			var more []string
+			if own != nil {
+				more = own()
+			}
+			places = ownedByPackages(source, all, more)
 		}
 		for i, name := range all {
 			place, is := places[name]
@@ -79,8 +84,8 @@ func isWithin(name string, set map[string]bool) bool {
 	return false
 }
 
-// ownedByPackages returns those names that are in a directory of a package manager.
-func ownedByPackages(source string, names []string) map[string]string {
+// ownedByPackages returns those names that are in a directory of a package manager, or in one of more.
+func ownedByPackages(source string, names, more []string) map[string]string {
 	found, cargo := make(map[string]string), make(map[string]bool)
 	for _, name := range names {
 		for i := range len(name) {
@@ -88,7 +93,7 @@ func ownedByPackages(source string, names []string) map[string]string {
 				continue
 			}
 			dir, base := path.Split(name[:i])
-			is := review.IsPackageDir(base)
+			is := review.IsPackageDir(base) || slices.Contains(more, base)
 			if base == "target" { // of cargo
 				known, ok := cargo[dir]
 				if !ok {

@@ -102,6 +102,12 @@ func (p *Program) bindStorage() {
 	p.Storage.Sessions.Ignored = func(dir string, names []string) (map[string]string, bool, error) {
 		return p.hostEnv().Ignored(context.Background(), dir, names)
 	}
+	p.Storage.Sessions.OwnIgnored = func() []string {
+		if trusted, err := p.IsTrusted(); p.Project == nil || err != nil || !trusted {
+			return nil
+		}
+		return p.Project.IgnoredDirs
+	}
 	if p.Project == nil {
 		return
 	}

@@ -28,6 +28,9 @@ type Project struct {
 	AllowPrivate bool
 	// Credentials are the secrets that golem adds to requests, for hosts of Network.
 	Credentials []Credential
+	// IgnoredDirs are names of directories whose new files lists show as one line, where git
+	// cannot say it. They count only after trust.
+	IgnoredDirs []string
 	Presets     []string // named sets of hosts, which AddPreset adds to Network
 	// ByAgent says that Network is that of the agent's profile: no file and no flag has one.
 	ByAgent bool

@@ -41,6 +41,8 @@ func Schema() strictyaml.Key {
 			{Name: "max_depth", Type: strictyaml.Whole, Default: "5", Example: "2", Valid: wholeFrom(0, 100, noLimit),
 				Doc: "How many calls may be nested, from 0 (no worker calls another) to 100."},
 		}},
+		{Name: "ignored_without_git", Type: strictyaml.Texts, Example: "[Pods, .dart_tool]", Valid: checkIgnoredDir,
+			Doc: "Names of more directories that package managers fill. Where git cannot say what is ignored, lists show the new files in them as one line, and `golem apply` leaves them in the session, as for `node_modules`. They count after you trust the program."},
 		{Name: "worker_paths", Type: strictyaml.Texts, Default: "[., workers, .workers]", Example: "[., workers, shared/workers]",
 			Doc: "Directories of the program where golem looks for workers by name."},
 		budgetKey("What one run may use, with all of its workers, or the agents of one session of `golem exec`. Missing keys mean no limit, except `turns` and `workers` of a run."),

@@ -218,6 +218,7 @@ var counts = map[string][2]string{
 	"model_server.key":     {`model_server: {url: "https://a/"}`, `model_server: {url: "https://a/", key: K}`},
 	"approval.mode":        {``, `approval: {mode: auto_deny}`},
 	"delegation.max_depth": {``, `delegation: {max_depth: 1}`},
+	"ignored_without_git":  {``, `ignored_without_git: [Pods]`},
 	"worker_paths":         {``, `worker_paths: [in]`},
 	"budget.turns":         {``, `budget: {turns: 1}`},
 	"budget.workers":       {``, `budget: {workers: 1}`},

@@ -124,6 +124,16 @@ func checkProtect(n strictyaml.Node) (what, hint string) {
 	return "", ""
 }
 
+// checkIgnoredDir checks a name of ignored_without_git. Directories with files that have an effect
+// stay visible.
+func checkIgnoredDir(n strictyaml.Node) (what, hint string) {
+	name := strings.ToLower(n.Text)
+	if name == "" || name == "." || name == ".." || strings.ContainsAny(name, "/\\*?[") || strings.HasPrefix(name, ".git") || name == ".golem" {
+		return sandbox.Shown(n.Text) + " cannot be ignored", "write the name of a directory that a package manager fills, such as Pods, without a path or a pattern"
+	}
+	return "", ""
+}
+
 func checkMediaType(n strictyaml.Node) (what, hint string) {
 	if kind, rest, ok := strings.Cut(n.Text, "/"); !ok || kind == "" || rest == "" || strings.ContainsAny(n.Text, " ;\t\n") {
 		return sandbox.Shown(n.Text) + " is no media type", "image/png and image/* are"

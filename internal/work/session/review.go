@@ -143,7 +143,7 @@ func (l *ChangeList) review(names []string, diffs bool, report func(done, total 
 	examined := make(map[string]examination)
 	settled := l.store.Now().Add(-settling).UnixNano()
 	lost := newLosses(texts)
-	ignored.Mark(standing, l.store.sourceOf, l.store.Ignored)
+	ignored.Mark(standing, l.store.sourceOf, l.store.Ignored, l.store.OwnIgnored)
 	isHidden := func(c changes.Change) bool {
 		return c.IgnoredIn != "" && !l.store.Unfolded && !slices.ContainsFunc(names, func(n string) bool { return settle.Within(c.IgnoredIn, n) })
 	}

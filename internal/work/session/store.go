@@ -36,7 +36,9 @@ type Sessions struct {
 	Examined  *Examined
 	OnRecover func(Recovery) // called if Recover finds something to do, unless nil
 	Ignored   ignored.Finder // which new files have no line of their own in a review; nil for those of package managers
-	Unfolded  bool           // a review lists them like the other files, and behind those
+	// OwnIgnored returns the directories that a trusted project ignores where git cannot say it.
+	OwnIgnored func() []string
+	Unfolded   bool // a review lists them like the other files, and behind those
 }
 
 // A Mount is a mount that the user gave on the command line instead of a configuration.

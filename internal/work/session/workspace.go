@@ -274,7 +274,7 @@ func (k keeper) Discard(names []string, check func([]changes.Change) error) erro
 // Changes implements settle.Keeper. It marks ignored files.
 func (k keeper) Changes() (list []changes.Change, unfit string, err error) {
 	list, unfit, err = k.Overlays.Changes()
-	ignored.Mark(list, k.store.sourceOf, k.store.Ignored)
+	ignored.Mark(list, k.store.sourceOf, k.store.Ignored, k.store.OwnIgnored)
 	return list, unfit, err
 }
 
