@@ -158,6 +158,14 @@ func TestDetached(t *testing.T) {
 	if out, code := p.golem("attach", "--log", id); code != 0 || !strings.Contains(out, "read from one") || !strings.Contains(out, "read end") {
 		t.Errorf("the log: code %d\n%s", code, out)
 	}
+	other := *p
+	other.dir = t.TempDir()
+	if out, code := other.golem("attach", "--log", "@"+id); code != 0 || !strings.Contains(out, "golem: session "+id+" is in "+p.dir) || !strings.Contains(out, "read end") {
+		t.Errorf("the log from another directory: code %d\n%s", code, out)
+	}
+	if out, _ := p.golem("attach", "--log", "@"+id); strings.Contains(out, " is in ") {
+		t.Errorf("the log from this directory: %s", out)
+	}
 	if out, code := p.golem("attach", id); code == 0 || !strings.Contains(out, "ended, exit code 7") {
 		t.Errorf("attach after the end: code %d\n%s", code, out)
 	}

@@ -69,8 +69,10 @@ type Approver struct {
 	// HostSession is the session in which golem remembers declined hosts, "" for that of
 	// Session.
 	HostSession string
-	UnseenOff   string // the line of a policy that does not allow approving changes that golem did not show; "" for none
-	Now         func() time.Time
+	// SessionLabel is the name of that session, for commands that the user types.
+	SessionLabel string
+	UnseenOff    string // the line of a policy that does not allow approving changes that golem did not show; "" for none
+	Now          func() time.Time
 
 	mu       sync.Mutex
 	runRules []Rule // remembered for this run
@@ -94,7 +96,7 @@ func (d *Approver) Approve(ctx context.Context, r tool.Request) tool.Answer {
 // It is for a terminal that another program uses.
 func (d *Approver) WithAsker(a Asker) *Approver {
 	pending, _ := a.(PendingAsker)
-	return &Approver{Mode: d.Mode, ModeIsFlag: d.ModeIsFlag, Store: d.Store, Asker: a, PendingAsker: pending, Policy: d.Policy, Session: d.Session, HostSession: d.HostSession, UnseenOff: d.UnseenOff, Now: d.Now}
+	return &Approver{Mode: d.Mode, ModeIsFlag: d.ModeIsFlag, Store: d.Store, Asker: a, PendingAsker: pending, Policy: d.Policy, Session: d.Session, HostSession: d.HostSession, SessionLabel: d.SessionLabel, UnseenOff: d.UnseenOff, Now: d.Now}
 }
 
 // answerAlone answers a request that needs no person: by the mode, a flag or a remembered
@@ -123,7 +125,7 @@ func (d *Approver) answer(ctx context.Context, r tool.Request) tool.Answer {
 	if a, ok := d.answerAlone(r); ok {
 		return a
 	}
-	r.UnseenOff, r.SessionID = d.UnseenOff, d.hostSession()
+	r.UnseenOff, r.SessionLabel = d.UnseenOff, cmp.Or(d.SessionLabel, d.hostSession())
 	r.Earlier = d.Store.explainEarlier(r, d.scope(), d.Now())
 	if a, ok, err := d.Store.takeAnswer(r, d.scope(), d.Now()); err != nil {
 		return tool.Answer{By: "nobody", Note: "golem cannot read the earlier answers"}

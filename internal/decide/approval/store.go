@@ -43,6 +43,8 @@ type Requests struct {
 	// UnseenOff is the line of a policy that does not allow approving what golem did not
 	// show, "" for none. Requests of the store carry it.
 	UnseenOff string
+	// Label, if set, returns the name of a session. Requests of the store carry it.
+	Label func(session string) string
 }
 
 // Open returns the store in a program's state directory.
@@ -478,7 +480,10 @@ func (s *Requests) Request(w PendingRequest) (tool.Request, error) {
 	if err == nil {
 		err = errors.Join(filecontent.CheckJSON(body), json.Unmarshal(body, &r))
 	}
-	r.UnseenOff, r.SessionID = s.UnseenOff, w.Session
+	r.UnseenOff, r.SessionLabel = s.UnseenOff, w.Session
+	if s.Label != nil && w.Session != "" {
+		r.SessionLabel = s.Label(w.Session)
+	}
 	return r.Request, err
 }
 

@@ -33,8 +33,8 @@ func NewSheet(r tool.Request, most int) *Sheet {
 	switch {
 	case r.Reporter != "":
 		s.look = "-"
-	case r.SessionID != "":
-		s.look = " --session " + r.SessionID
+	case r.SessionLabel != "":
+		s.look = " --session " + r.SessionLabel
 	}
 	s.Head = append(s.Head, visible.Row{Mark: visible.About, Text: s.actor(r) + s.wish(r) + s.session(r), Item: tool.ItemCall})
 	if !r.IsCommand() {

@@ -73,9 +73,10 @@ type Request struct {
 	// Session describes the session that the user's call is about, if there are several. A
 	// front sets it for the question only.
 	Session string `json:"-"`
-	// SessionID is the session whose files the call reads, "" if it is not known. The approver,
+	// SessionLabel is the session whose files the call reads, by its name or its id, "" if it is
+	// not known. The approver,
 	// or the store of the request, sets it.
-	SessionID string `json:"-"`
+	SessionLabel string `json:"-"`
 	// Reporter names who reports what the digest does not cover, such as the network and the
 	// rule: a machine that may lie. It is "" for this golem. A front sets it.
 	Reporter string `json:"-"`

@@ -220,15 +220,15 @@ words.`,
 		case asCSV:
 			return flags.printCSV(cmd, filter)
 		case wantsJSON(cmd):
-			list := []any{}
-			err := flags.eachRecord(cmd, filter, func(r inbox.JournalRecord, _ sessionNames) error {
-				list = append(list, r)
+			list, known := []any{}, sessionNames{}
+			err := flags.eachRecord(cmd, filter, func(r inbox.JournalRecord, names sessionNames) error {
+				list, known = append(list, r), names
 				return nil
 			})
 			if err != nil {
 				return err
 			}
-			return printJSON(cmd.OutOrStdout(), map[string]any{"records": list})
+			return printJSON(cmd.OutOrStdout(), map[string]any{"records": list, "session_names": known})
 		}
 		return flags.printRecords(cmd, filter)
 	}

@@ -28,7 +28,7 @@ journal is unchanged.
 --html writes a page without scripts that needs no other file. --json writes a document.
 
 Exit code 0: the journal is unchanged; 1: it was changed, and the page says where.`,
-		Example: "  golem audit report --since yesterday\n  golem audit report --since monday --until friday\n  golem audit report --since 7d --html > report.html",
+		Example: "  golem audit report --since yesterday\n  golem audit report --since monday --until friday\n  golem audit report --since 7d --html > report.html\n  golem audit report --session claude-otter",
 		Args:    noArgs,
 	}
 	flags := addProgramFlags(cmd)
@@ -36,6 +36,7 @@ Exit code 0: the journal is unchanged; 1: it was changed, and the page says wher
 	asHTML := false
 	cmd.Flags().Var(&filter.since, "since", "from then on: 2h, 7d or 2w (ago), today, yesterday, monday (the last one), 2026-11-15, 2026-11-15T10:42:00Z")
 	cmd.Flags().Var(&filter.until, "until", "before then")
+	cmd.Flags().StringVar(&filter.Session, "session", "", "only a session: its id, or its name while the session exists")
 	cmd.Flags().BoolVar(&asHTML, "html", false, "write a page for a browser")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if asHTML && wantsJSON(cmd) {
@@ -72,8 +73,10 @@ type journalReport struct {
 	Whole   bool      `json:"whole"`   // the journal is unchanged
 	Verdict []string  `json:"verdict"` // what golem audit verify says
 	*audit.Overview
-	Use   []sessionUse `json:"use"` // of runs whose session still exists
-	names sessionNames
+	Use []sessionUse `json:"use"` // of runs whose session still exists
+	// Names are the names of sessions that still exist, by id.
+	Names sessionNames `json:"session_names,omitempty"`
+	about string       // the session that the page is about, "" for all
 }
 
 // A sessionUse is what a run has used.
@@ -92,6 +95,13 @@ func (f *programFlags) readReport(cmd *cobra.Command, filter *filterFlags) (*jou
 	if err != nil {
 		return nil, err
 	}
+	all, broken := f.sessionsHere()
+	if r.Names, err = filter.findSession(f); err != nil {
+		return nil, err
+	}
+	if filter.Session != "" {
+		r.about = r.Names.beside(filter.Session)
+	}
 	dir, err := f.realDir()
 	if err != nil {
 		return nil, err
@@ -103,7 +113,7 @@ func (f *programFlags) readReport(cmd *cobra.Command, filter *filterFlags) (*jou
 		if verdict, err = audit.Verify(cmd.Context(), folder, nil); err != nil {
 			return nil, err
 		}
-		err = audit.Read(folder, audit.Filter{Since: r.From, Until: filter.until.time}, func(record audit.Record, _ []byte) error {
+		err = audit.Read(folder, audit.Filter{Since: r.From, Until: filter.until.time, Session: filter.Session}, func(record audit.Record, _ []byte) error {
 			r.Add(record)
 			return nil
 		})
@@ -115,11 +125,9 @@ func (f *programFlags) readReport(cmd *cobra.Command, filter *filterFlags) (*jou
 	var text strings.Builder
 	printVerdict(&text, verdict, where)
 	r.Whole, r.Verdict = verdict.Bad == nil, strings.Split(strings.TrimSpace(text.String()), "\n")
-	all, err := f.sessionsHere()
-	if err != nil {
+	if broken != nil {
 		return r, nil // the sessions only add the cost
 	}
-	r.names = namesBeside(all)
 	for _, w := range all {
 		for _, s := range r.Sessions {
 			if s.ID != w.ID {
@@ -131,7 +139,7 @@ func (f *programFlags) readReport(cmd *cobra.Command, filter *filterFlags) (*jou
 			}
 		}
 		about, err := inbox.ProgramSession{Session: w.Session, Program: w.program}.About()
-		if err == nil && filter.during(w.LastUsed) && about.Total.Turns > 0 {
+		if err == nil && filter.during(w.LastUsed) && about.Total.Turns > 0 && (filter.Session == "" || w.ID == filter.Session) {
 			r.Use = append(r.Use, sessionUse{w.ID, about.Total})
 		}
 	}
@@ -171,7 +179,7 @@ func (r *journalReport) parts() []reportPart {
 	applied := reportPart{title: "Files applied", none: "none", head: []string{"time", "session", "file"}}
 	kept := reportPart{title: "Files changed and not applied", none: "none", head: []string{"time", "session", "file", "what became of it"}}
 	for _, s := range r.Sessions {
-		id := r.names.beside(s.ID)
+		id := r.Names.beside(s.ID)
 		for _, c := range s.Commands {
 			outcome, changed := "not finished: it still runs, or golem was killed", ""
 			if c.Outcome != nil {
@@ -227,7 +235,7 @@ func (r *journalReport) parts() []reportPart {
 		if u.Unpriced {
 			price += " and usage without a known price"
 		}
-		cost.add(r.names.beside(u.Session), visible.Number(u.Turns), visible.Number(u.Tokens.Input), visible.Number(u.Tokens.Output), price)
+		cost.add(r.Names.beside(u.Session), visible.Number(u.Turns), visible.Number(u.Tokens.Input), visible.Number(u.Tokens.Output), price)
 	}
 	refused := reportPart{title: "What golem refused", none: "nothing", head: []string{"time", "session", "call", "why"}}
 	for _, d := range r.Refused {
@@ -236,7 +244,7 @@ func (r *journalReport) parts() []reportPart {
 			call += ": " + command
 		}
 		why := strings.TrimSuffix(d.KindText()+": "+visible.Line(d.Note, maxColumns), ": ")
-		refused.add(at(d.Time), r.names.beside(d.Session), call, why)
+		refused.add(at(d.Time), r.Names.beside(d.Session), call, why)
 	}
 	list := []reportPart{ran, decided, hosts, cost, applied, kept, refused}
 	for i := range list {
@@ -251,7 +259,11 @@ func (r *journalReport) title() string {
 	if !r.From.IsZero() {
 		from = r.From.Local().Format(time.DateTime)
 	}
-	return fmt.Sprintf("%s, from %s to %s: %s", r.Program, from, r.To.Local().Format(time.DateTime), visible.Count(r.Records, "record"))
+	program := r.Program
+	if r.about != "" {
+		program += ", session " + r.about
+	}
+	return fmt.Sprintf("%s, from %s to %s: %s", program, from, r.To.Local().Format(time.DateTime), visible.Count(r.Records, "record"))
 }
 
 // print prints the page for a terminal.

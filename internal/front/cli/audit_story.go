@@ -20,7 +20,8 @@ type fileStory struct {
 	// Sessions are sessions that have changed the file now, and that no record names. golem was
 	// killed, or the change is one that a record does not name.
 	Sessions []string `json:"sessions,omitempty"`
-	names    sessionNames
+	// Names are the names of sessions that still exist, by id.
+	Names sessionNames `json:"session_names,omitempty"`
 }
 
 // readStory returns the story of a file by the names that it may have, with the sessions that have
@@ -37,7 +38,7 @@ func readStory(folder *state.Dir, names []string, sessions func() ([]*workSessio
 	if err != nil {
 		return s, nil // the journal is enough
 	}
-	s.names = namesBeside(all)
+	s.Names = namesBeside(all)
 	for _, w := range all {
 		if slices.ContainsFunc(s.Touches, func(t audit.Touch) bool { return t.Session == w.ID }) {
 			continue
@@ -87,13 +88,13 @@ func (s fileStory) print(w io.Writer, typed string) {
 		if t.Tool == "apply_changes" {
 			what = strings.TrimSuffix(what+" by "+t.DeciderText(), " by ")
 		}
-		rows = append(rows, []string{strconv.FormatUint(t.Number, 10), t.Time.Local().Format(time.DateTime), s.names.beside(t.Session), what, command})
+		rows = append(rows, []string{strconv.FormatUint(t.Number, 10), t.Time.Local().Format(time.DateTime), s.Names.beside(t.Session), what, command})
 	}
 	if len(s.Touches) > 0 {
 		printColumns(w, rows)
 	}
 	for _, id := range s.Sessions {
-		fmt.Fprintf(w, "session %s has changed it, and the journal does not say with which command; golem diff --session %s shows it\n", s.names.beside(id), cmp.Or(s.names[id], id))
+		fmt.Fprintf(w, "session %s has changed it, and the journal does not say with which command; golem diff --session %s shows it\n", s.Names.beside(id), cmp.Or(s.Names[id], id))
 	}
 	if n := len(s.Unnamed); n > 0 {
 		var numbers []string

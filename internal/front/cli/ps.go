@@ -214,6 +214,11 @@ func (f psFlags) activeSession(cmd *cobra.Command, id string) (inbox.ProgramSess
 	if err != nil {
 		return inbox.ProgramSession{}, err
 	}
+	root := string(w.program.Root())
+	home, _ := os.UserHomeDir()
+	if dir, err := f.realDir(); err != nil || !strings.HasPrefix(dir+"/", strings.TrimSuffix(root, "/")+"/") {
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: session %s is in %s\n", naming.Label(w), visible.Text(visible.HomeRelative(root, home)))
+	}
 	return w.of(), nil
 }
 
@@ -232,7 +237,8 @@ func newAttach() *cobra.Command {
 Ctrl-] d leaves it, and the program continues. Ctrl-] Ctrl-] sends one Ctrl-] to the program.
 Several terminals may be attached: all show the output, and the one that attached or typed
 last sets the size. golem asks its questions there, too. When the program ends, the exit code
-is that of golem exec. Without SESSION, golem takes the only one in the background.
+is that of golem exec. Without SESSION, golem takes the only one in the background. SESSION may be
+in any directory; golem prefers one here, and says where another is.
 
 With --log, golem prints the output so far, follows it, and sends nothing. golem keeps the
 last 8 to 16 MiB of output. It drops control sequences that reach more than the screen.`,

@@ -15,6 +15,7 @@ import (
 	"github.com/golem-forge/golem/internal/records/audit"
 	"github.com/golem-forge/golem/internal/records/inventory"
 	"github.com/golem-forge/golem/internal/records/state"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -44,6 +45,13 @@ func (s Storage) OpenRecords() (*Records, error) {
 		return nil, errors.Join(err, folder.Close())
 	}
 	store.UnseenOff = s.UnseenOff
+	store.Label = func(id string) string {
+		one, err := s.Sessions.Find(id)
+		if err != nil {
+			return id
+		}
+		return naming.Label(one)
+	}
 	id := strings.ToLower(rand.Text()[:8])
 	return &Records{Approvals: store, Policy: s.Policy, Folder: folder, Process: id, Session: id, now: s.Sessions.Now}, nil
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/golem-forge/golem/internal/work/calltree"
 	"github.com/golem-forge/golem/internal/work/continuing"
 	"github.com/golem-forge/golem/internal/work/foreigntools"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/internal/work/toolset/custom"
 	"github.com/golem-forge/golem/internal/work/toolset/export"
@@ -283,7 +284,7 @@ func (v WorkerOptions) newApprover(p *Program, rec *storage.Records, s *session.
 	a := &approval.Approver{Mode: approval.Mode(p.Project.Approval), ModeIsFlag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), ApproveReads: v.ApproveReads, Store: rec.Approvals,
 		Asker: v.Asker, PendingAsker: v.Beside, Policy: p.Storage.Policy, UnseenOff: p.Storage.UnseenOff, Now: now}
 	if s != nil {
-		a.HostSession = s.ID
+		a.HostSession, a.SessionLabel = s.ID, naming.Label(s)
 	}
 	if (v.Beside != nil || v.Run) && s != nil { // agents and runs in several sessions may ask at the same time
 		a.Session = s.ID
