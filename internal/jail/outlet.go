@@ -52,8 +52,8 @@ type Egress struct {
 	// that it returns is called.
 	Count func() func() Refused
 	// Suggest, if set, returns what the user can add to the hosts of a command, as --net
-	// writes it, so that it reaches these. It returns nil if a host cannot be added.
-	// does. Denied is the policy that forbids some of the hosts, "" for none.
+	// writes it, so that it reaches these. It returns nil if a host cannot be added. Denied is
+	// the policy that forbids some of the hosts, "" for none.
 	Suggest func(ctx context.Context, command, hosts []string) (add []string, denied string)
 }
 
@@ -67,8 +67,12 @@ type Refused struct {
 	Denied string // the policy that forbids some of the hosts, "" for none
 }
 
-// String describes the hosts: "asked for a.example 3 times".
+// String describes the hosts: "asked for a.example 3 times". It names no path of the host.
 func (r Refused) String() string {
+	if r.Denied != "" {
+		r.Denied = ""
+		return r.String() + "; a policy of this machine or user does not allow that"
+	}
 	const most = 3
 	var names []string
 	for _, host := range r.Hosts[:min(len(r.Hosts), most)] {
@@ -87,41 +91,6 @@ func (r Refused) String() string {
 		return fmt.Sprintf("asked for %d hosts%s: %s", n, times, strings.Join(names, ", "))
 	}
 	return text + times
-}
-
-// Advice says for a worker what can be done: which keys allow the hosts, or that a policy
-// forbids them. It is "" if golem knows nothing.
-func (r Refused) Advice() string {
-	var parts []string
-	if r.Denied != "" {
-		parts = append(parts, "a policy of this machine or user does not allow that")
-	}
-	if keys := r.keys(); keys != "" {
-		parts = append(parts, "the user can allow that: "+keys)
-	}
-	return strings.Join(parts, "; ")
-}
-
-// keys says which keys of golem-forge.config.yaml allow the hosts, "" if Add is empty.
-func (r Refused) keys() string {
-	var presets, hosts, parts []string
-	for _, item := range r.Add {
-		if item = strings.TrimPrefix(item, "+"); strings.ContainsAny(item, ".:") {
-			hosts = append(hosts, item)
-		} else {
-			presets = append(presets, item)
-		}
-	}
-	if len(presets) > 0 {
-		parts = append(parts, strings.Join(presets, ", ")+" in network.presets")
-	}
-	if len(hosts) > 0 {
-		parts = append(parts, strings.Join(hosts, ", ")+" in network.allow")
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return strings.Join(parts, ", ") + " of golem-forge.config.yaml"
 }
 
 // A Server serves a network of commands. Package egress has one. Its Serve methods return

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path"
+	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -102,4 +103,79 @@ func (o Output) Text() (text string, hidden int64) {
 	}
 	text = strings.ToValidUTF8(string(head), "\uFFFD") + fmt.Sprintf("\n… %d bytes omitted …\n", hidden) + strings.ToValidUTF8(string(tail), "\uFFFD")
 	return text, hidden
+}
+
+// Settings returns values of the project file, KEY=VALUE, with which the command would have
+// reached the hosts that it asked for, and would have had twice of each limit that it reached.
+func (r Result) Settings() (list []string) {
+	for _, item := range r.Refused.Add {
+		if strings.ContainsAny(item, ".:") {
+			item = strings.TrimPrefix(item, "+")
+		}
+		list = append(list, "network.allow="+item)
+	}
+	most := r.Limits
+	for _, l := range r.Hit {
+		switch l {
+		case TimeLimit:
+			if r.Took >= most.Time { // otherwise the call had less
+				list = append(list, "limits.time="+(2*most.Time).String())
+			}
+		case CPULimit:
+			list = append(list, "limits.cpu="+(2*most.CPU).String())
+		case MemoryLimit:
+			list = append(list, "limits.memory="+strings.ReplaceAll(size(2*most.Memory), " ", ""))
+		case ProcessesLimit:
+			list = append(list, "limits.pids="+strconv.FormatInt(2*most.Processes, 10))
+		case DiskLimit:
+			list = append(list, "limits.disk="+strings.ReplaceAll(size(2*most.Disk), " ", ""))
+		case FileSizeLimit:
+			list = append(list, "limits.file_size="+strings.ReplaceAll(size(2*most.FileSize), " ", ""))
+		}
+	}
+	return list
+}
+
+// Describe returns how much a limit of the command allows, and the key that sets it.
+func (r Result) Describe(l Limit) string {
+	most := r.Limits
+	switch l {
+	case TimeLimit:
+		if r.Took < most.Time {
+			return "the timeout of the call"
+		}
+		return exactly(most.Time) + " (limits.time)"
+	case CPULimit:
+		return exactly(most.CPU) + " (limits.cpu)"
+	case MemoryLimit:
+		return size(most.Memory) + " (limits.memory)"
+	case ProcessesLimit:
+		return strconv.FormatInt(most.Processes, 10) + " with their threads (limits.pids)"
+	case FilesLimit:
+		return strconv.FormatInt(most.Files, 10) + " in each process (no key sets it)"
+	case FileSizeLimit:
+		return size(most.FileSize) + " (limits.file_size)"
+	case DiskLimit:
+		return size(most.Disk) + " for all changes of the session (limits.disk)"
+	case OutputLimit:
+		return size(most.Output) + " of each stream (limits.output)"
+	case TempLimit:
+		return size(most.Temp) + " (no key sets it; it is at most half of limits.memory)"
+	}
+	return "unknown"
+}
+
+func exactly(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + " s" }
+
+// size formats a number of bytes in the largest unit that has no fraction.
+func size(n int64) string {
+	for _, u := range []struct {
+		bytes int64
+		name  string
+	}{{1 << 30, "GiB"}, {1e9, "GB"}, {1 << 20, "MiB"}, {1e6, "MB"}, {1 << 10, "KiB"}, {1e3, "kB"}} {
+		if n >= u.bytes && n%u.bytes == 0 {
+			return strconv.FormatInt(n/u.bytes, 10) + " " + u.name
+		}
+	}
+	return strconv.FormatInt(n, 10) + " bytes"
 }

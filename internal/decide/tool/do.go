@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -33,6 +34,7 @@ func (g Gate) Do(ctx context.Context, origin policy.Origin, call Call) Result {
 	}
 	in.recordInput(plan)
 	r := in.execute(ctx, plan, prepared, approval)
+	r.Allow = in.allow(r.Settings)
 	r = in.recordOutcome(plan, r)
 	r = in.applyDeferred(ctx, plan, r)
 	r = in.runAfter(ctx, plan, r, notes)
@@ -102,4 +104,27 @@ func (in *invocation) admit(t Tool) error {
 		return &sandbox.Error{Op: t.Name, Code: errManual, Hint: "it is not available to the model; the user can run: golem tool " + t.Name}
 	}
 	return &sandbox.Error{Op: t.Name, Code: errBlocked, Hint: "the " + in.origin.String() + " cannot call it; golem tools lists who can"}
+}
+
+// allow returns what the user types so that the program has some settings, KEY=VALUE.
+func (g Gate) allow(settings []string) (list []string) {
+	var hosts, flags []string
+	for _, set := range settings {
+		key, value, _ := strings.Cut(set, "=")
+		switch {
+		case !g.NoFile:
+			list = append(list, visible.CommandLine("golem", "config", "set", "--project", key, value))
+		case key == "network.allow":
+			hosts = append(hosts, "+"+strings.TrimPrefix(value, "+"))
+		default:
+			flags = append(flags, "--set", set)
+		}
+	}
+	if len(hosts) > 0 {
+		flags = append(flags, "--net", strings.Join(hosts, ","))
+	}
+	if len(flags) > 0 {
+		list = append(list, "start golem with "+visible.CommandLine(flags...))
+	}
+	return list
 }

@@ -36,6 +36,9 @@ type Gate struct {
 	// run the golem command again.
 	Again string
 
+	// NoFile says that the program has no project file, so that flags set its values.
+	NoFile bool
+
 	// ShowReads puts the content of the files that a call reads or attaches into its request,
 	// because the user cannot look at them elsewhere.
 	ShowReads bool

@@ -40,6 +40,11 @@ type Result struct {
 	// Notes are further remarks, such as what was skipped.
 	Notes []string
 
+	// Settings are values of the project file, KEY=VALUE, with which the call would not have
+	// reached a limit or asked for a host in vain. The gate makes Allow of them: what the user
+	// types.
+	Settings, Allow []string
+
 	// Record is what the journal records about the outcome: how a command ended, and in
 	// what jail.
 	Record string
@@ -98,7 +103,7 @@ func (r Result) FirstLine() string {
 // String returns the result as a model reads it.
 func (r Result) String() string {
 	text := strings.TrimSuffix(r.Words(), "\n")
-	if r.Err == nil && len(r.Changes) == 0 && len(r.Notes) == 0 {
+	if r.Err == nil && len(r.Changes) == 0 && len(r.Notes) == 0 && len(r.Allow) == 0 {
 		return shorten(text, MaxResult)
 	}
 	var b strings.Builder
@@ -123,6 +128,9 @@ func (r Result) String() string {
 	}
 	for _, n := range r.Notes {
 		b.WriteString("\nnote: " + n)
+	}
+	for _, command := range r.Allow {
+		b.WriteString("\nnote: the user can allow more: " + command)
 	}
 	return shorten(b.String(), MaxResult)
 }

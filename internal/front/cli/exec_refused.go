@@ -12,7 +12,6 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/secret"
-	"github.com/golem-forge/golem/internal/work/toolset/shell"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -28,7 +27,7 @@ func (f *execFlags) explainRefused(w io.Writer, hosts policy.Hosts, args []strin
 	}
 	fmt.Fprintf(w, "golem: %s; %s %s\n", why, visible.Text(sandbox.Shown(filepath.Base(args[0]))), r)
 	if r.Denied != "" {
-		fmt.Fprintf(w, "golem: %s does not allow that; golem explain --net HOST says what decides about a host\n", visible.Text(r.Denied))
+		fmt.Fprintf(w, "golem: it is %s; golem explain --net HOST says what decides about a host\n", visible.Text(r.Denied))
 	}
 	if len(r.Add) == 0 {
 		if r.Denied != "" {
@@ -51,11 +50,16 @@ func (f *execFlags) explainRefused(w io.Writer, hosts policy.Hosts, args []strin
 
 // explainLimits prints which limits a command reached, and the line that doubles them.
 func (f *execFlags) explainLimits(w io.Writer, args []string, ran jail.Result) {
-	text, settings := shell.DescribeHit(ran)
-	switch {
-	case text == "":
+	if len(ran.Hit) == 0 {
 		return
-	case len(settings) == 0:
+	}
+	var limits []string
+	for _, l := range ran.Hit {
+		limits = append(limits, string(l)+", "+ran.Describe(l))
+	}
+	text := "it reached its limit of " + strings.Join(limits, ", and of ")
+	settings := slices.DeleteFunc(ran.Settings(), func(set string) bool { return !strings.HasPrefix(set, "limits.") })
+	if len(settings) == 0 {
 		fmt.Fprintln(w, "golem: "+text)
 		return
 	}

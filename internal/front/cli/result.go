@@ -18,6 +18,7 @@ type toolResult struct {
 	Result  any           `json:"result,omitempty"`
 	Changes []tool.Change `json:"changes,omitempty"`
 	Notes   []string      `json:"notes,omitempty"`
+	Allow   []string      `json:"allow,omitempty"` // commands that would have let the call do more
 	Error   *toolError    `json:"error,omitempty"`
 	Pending *tool.Pending `json:"pending,omitempty"`
 }
@@ -32,7 +33,7 @@ type toolError struct {
 // printResult prints the result of a call, and returns the exit code as an error.
 func printResult(cmd *cobra.Command, r tool.Result) error {
 	if wantsJSON(cmd) {
-		doc := toolResult{OK: r.OK(), Result: r.Data, Changes: r.Changes, Notes: r.Notes, Pending: r.Pending}
+		doc := toolResult{OK: r.OK(), Result: r.Data, Changes: r.Changes, Notes: r.Notes, Allow: r.Allow, Pending: r.Pending}
 		if doc.Result == nil && r.OK() {
 			doc.Result = map[string]string{"text": r.Words()}
 		}
@@ -55,6 +56,9 @@ func printResult(cmd *cobra.Command, r tool.Result) error {
 		fmt.Fprintln(cmd.ErrOrStderr(), wrapFirst("golem: "+r.Err.Error(), columns))
 		for _, note := range r.Notes {
 			fmt.Fprintln(cmd.ErrOrStderr(), wrapFirst("note: "+note, columns))
+		}
+		for _, command := range r.Allow {
+			fmt.Fprintln(cmd.ErrOrStderr(), "note: to allow more:\n  "+command)
 		}
 	}
 	if r.Err == nil {

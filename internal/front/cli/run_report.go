@@ -42,6 +42,7 @@ type report struct {
 	gone    bool   // nothing of the run is kept, so it cannot continue
 
 	mu      sync.Mutex
+	allow   []string               // commands that would have let calls do more
 	args    map[string]run.Event   // calls without a result yet
 	live    map[string]*liveOutput // the output of commands that run, by the chain of workers
 	thought string                 // the last line of thinking, which has not ended
@@ -149,6 +150,11 @@ func (r *report) tell(e run.Event) {
 		call := r.args[e.Call]
 		delete(r.args, e.Call)
 		what := e.Tool + " " + subject(call)
+		for _, command := range e.Allow {
+			if !slices.Contains(r.allow, command) {
+				r.allow = append(r.allow, command)
+			}
+		}
 		switch {
 		case e.OK != nil && *e.OK && isWorkerCall(call):
 			r.line(e, "← "+workerOf(call), e.Line)
@@ -386,6 +392,7 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 		if o.Why != "" && o.End != run.Paused {
 			r.sayLine("golem: %s", visible.Text(o.Why))
 		}
+		r.allowed()
 		fmt.Fprint(r.errs, r.changes)
 		switch {
 		case r.gone && o.End == run.Paused:
@@ -415,6 +422,21 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 		return exit(exitDenied)
 	}
 	return nil
+}
+
+// maxAllowed is how many commands golem prints that would have let calls do more.
+const maxAllowed = 5
+
+// allowed prints the commands that would have let the calls of the run do more, each on a line
+// of its own, to be copied.
+func (r *report) allowed() {
+	if len(r.allow) == 0 {
+		return
+	}
+	r.sayLine("golem: calls reached limits of this program; to allow more:")
+	for _, command := range r.allow[:min(len(r.allow), maxAllowed)] {
+		fmt.Fprintln(r.errs, "  "+visible.Text(command))
+	}
 }
 
 // describeSession returns a text about the changes that wait in the session of a gate, and

@@ -128,14 +128,14 @@ func (p *Program) Tools(worker string) (tool.Gate, error) {
 // without workers. It is an error if a worker of the chain asks for too much.
 func (p *Program) plainGate(step *calltree.Step) (tool.Gate, error) {
 	if step == nil {
-		return tool.Gate{Grant: p.Project.Grant(), Workers: []string{policy.NoWorker}}, nil
+		return tool.Gate{Grant: p.Project.Grant(), Workers: []string{policy.NoWorker}, NoFile: p.Project.File == ""}, nil
 	}
 	for at := step; at != nil; at = at.Parent {
 		if err := at.Problems.Err(); err != nil {
 			return tool.Gate{}, err
 		}
 	}
-	return tool.Gate{Grant: step.Grant, Workers: step.Chain()}, nil
+	return tool.Gate{Grant: step.Grant, Workers: step.Chain(), NoFile: p.Project.File == ""}, nil
 }
 
 // ServerNotes says which MCP servers of a worker have no tools to list, and why.
@@ -296,7 +296,7 @@ func (v WorkerOptions) newApprover(p *Program, rec *storage.Records, s *session.
 // of d. release ends the worker's commands; closing d does so too. With list it starts
 // MCP servers whose tools were never listed. Notes say which servers have no tools.
 func (d *OpenWorker) newGate(step *calltree.Step, grant policy.Grant, chain []string, list bool) (g tool.Gate, release func() error, notes []string, err error) {
-	g = tool.Gate{Grant: grant, Workers: chain, Approver: d.Approver, Journal: d.Journal, Enter: d.Enter, Changed: d.Changed, Undo: d.Undo, ShowReads: d.ShowReads}
+	g = tool.Gate{Grant: grant, Workers: chain, NoFile: d.program.Project.File == "", Approver: d.Approver, Journal: d.Journal, Enter: d.Enter, Changed: d.Changed, Undo: d.Undo, ShowReads: d.ShowReads}
 	if g.Files, err = grant.Files.Apply(d.allFiles); err != nil {
 		return g, nil, nil, err
 	}

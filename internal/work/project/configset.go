@@ -25,7 +25,7 @@ type ConfigEdit struct {
 }
 
 // editable are the types of keys with one value.
-var editable = []strictyaml.Type{strictyaml.Text, strictyaml.Word, strictyaml.Bool, strictyaml.Whole, strictyaml.Money, strictyaml.Count}
+var editable = []strictyaml.Type{strictyaml.Text, strictyaml.Word, strictyaml.Bool, strictyaml.Whole, strictyaml.Money, strictyaml.Count, strictyaml.Span}
 
 // isTextList reports whether a list has items that one text says.
 func isTextList(k strictyaml.Key) bool {

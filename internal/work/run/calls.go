@@ -215,7 +215,7 @@ func (t *conversation) call(ctx context.Context, number int, c model.Call, u *tu
 	}
 	r, files := model.Result{ID: c.ID, Text: t.hide(got.String()), Failed: got.Err != nil}, filesOf(got, number)
 	ok := got.Err == nil
-	e := Event{Type: ToolResult, Worker: t.w.Name, Chain: t.gate.Workers, Call: id, Tool: c.Tool, OK: &ok, Text: r.Text, Line: t.hide(got.FirstLine()), Stderr: t.hide(got.Stderr)}
+	e := Event{Type: ToolResult, Worker: t.w.Name, Chain: t.gate.Workers, Call: id, Tool: c.Tool, OK: &ok, Text: r.Text, Line: t.hide(got.FirstLine()), Stderr: t.hide(got.Stderr), Allow: got.Allow}
 	if got.Err != nil {
 		e.Code, e.Hint = got.Err.Code, got.Err.Hint
 	}

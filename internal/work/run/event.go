@@ -27,6 +27,7 @@ type Event struct {
 	Hint    string          `json:"hint,omitempty"`
 	Calls   int             `json:"calls,omitempty"`   // number of calls that a message asks for
 	Request string          `json:"request,omitempty"` // id of the request that waits for approval
+	Allow   []string        `json:"allow,omitempty"`   // what the user types so that the call would not have reached a limit
 
 	// Line is a result in one line, and Stderr what a failed command wrote there. They are
 	// for a person at this machine.

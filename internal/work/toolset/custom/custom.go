@@ -199,12 +199,13 @@ func newResult(name string, files *sandbox.Sandbox, args json.RawMessage, effect
 	}
 	if len(ran.Refused.Hosts) > 0 {
 		hint += "; it " + ran.Refused.String() + ", which it may not reach"
-		switch advice := ran.Refused.Advice(); {
-		case !slices.ContainsFunc(effects, func(e policy.Effect) bool { return e.Verb == policy.Connect }):
+		if !slices.ContainsFunc(effects, func(e policy.Effect) bool { return e.Verb == policy.Connect }) {
 			hint += ": network: true in its definition gives it the hosts of its worker"
-		case advice != "":
-			hint += "; " + advice
+		} else {
+			r.Settings = ran.Settings()
 		}
+	} else {
+		r.Settings = ran.Settings()
 	}
 	if said := last(ran.Stderr); said != "" {
 		hint += "; it said: " + said
@@ -222,6 +223,9 @@ func describeEnd(ran jail.Result) string {
 	switch {
 	case ran.Late:
 		how = fmt.Sprintf("it timed out after %.1f s; golem ended it and all its processes", ran.Took.Seconds())
+		if ran.Took >= ran.Limits.Time {
+			how += "; the limit is " + ran.Describe(jail.TimeLimit)
+		}
 	case ran.Stopped:
 		how = "it was stopped"
 	case ran.Signal != "":
@@ -229,7 +233,7 @@ func describeEnd(ran jail.Result) string {
 	}
 	for _, l := range ran.Hit {
 		if l != jail.TimeLimit {
-			how += "; it reached its limit of " + string(l)
+			how += "; it reached its limit of " + string(l) + ", " + ran.Describe(l)
 		}
 	}
 	return how

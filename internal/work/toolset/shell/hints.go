@@ -90,7 +90,7 @@ func (v view) hints(stdout, stderr string) []string {
 			write = listTargets(v.effects, policy.Write, called) + ", /tmp"
 		}
 		read := strings.TrimPrefix(listTargets(v.effects, policy.Read, called)+", the system's programs", ", ")
-		hints = append(hints, "commands here may read "+read+"; write "+write+"; network "+v.network())
+		hints = append(hints, "commands here may read "+read+"; write "+write+"; network "+v.network()+writeAdvice(output))
 	}
 	if v.NoNetwork != "" {
 		hints = append(hints, "commands here have no network: "+v.NoNetwork)
@@ -109,22 +109,27 @@ func (v view) hints(stdout, stderr string) []string {
 	for _, r := range limitSigns() {
 		bare := r.Limit == jail.TempLimit && v.Level != jail.Namespaces // /tmp is a directory on the disk
 		if !bare && !slices.Contains(v.Hit, r.Limit) && matches(output, r.words) {
-			hints = append(hints, r.means+v.describeLimit(r.Limit))
+			hints = append(hints, r.means+v.Describe(r.Limit))
 		}
 	}
 	return append(hints, v.suggestPath(output)...)
 }
 
-// describeRefused says which hosts the command could not reach, and what allows them.
+// writeAdvice says how a command may write at more places, if it failed at a read-only one.
+func writeAdvice(output string) string {
+	if !matches(output, `(?i)read-only file system|\bEROFS\b`) {
+		return ""
+	}
+	return "; the user can let them write elsewhere: golem config edit, mode: overlay of a mount"
+}
+
+// describeRefused says which hosts the command could not reach.
 func (v view) describeRefused() string {
 	text := "commands here reach " + v.network()
 	if v.network() == "off" {
 		text = "commands here have no network"
 	}
-	if text += "; it " + v.Refused.String(); v.Refused.Advice() != "" {
-		text += "; " + v.Refused.Advice()
-	}
-	return text
+	return text + "; it " + v.Refused.String()
 }
 
 // suggestPath returns the path inside commands of a file that the command looked for

@@ -54,7 +54,7 @@ func (v view) result() tool.Result {
 	if dir != "" && dir != v.from.dir {
 		first += "; now in " + sandbox.Shown(dir)
 	}
-	r := tool.Result{Text: first, Data: ran, Notes: append(v.hints(stdout, stderr), notes...), Record: first}
+	r := tool.Result{Text: first, Data: ran, Settings: v.Settings(), Notes: append(v.hints(stdout, stderr), notes...), Record: first}
 	if stdout != "" {
 		r.Output = "\n" + strings.TrimSuffix(stdout, "\n")
 	}
@@ -107,76 +107,9 @@ func (v view) describeHit() string {
 	}
 	var limits []string
 	for _, l := range v.Hit {
-		limits = append(limits, string(l)+", "+v.describeLimit(l))
+		limits = append(limits, string(l)+", "+v.Describe(l))
 	}
 	return "it reached its limit of " + strings.Join(limits, ", and of ")
-}
-
-// DescribeHit says which limits a command reached, "" for none, and returns settings of
-// the project file that double them.
-func DescribeHit(r jail.Result) (text string, settings []string) {
-	most := r.Limits
-	for _, l := range r.Hit {
-		switch l {
-		case jail.TimeLimit:
-			settings = append(settings, "limits.time="+(2*most.Time).String())
-		case jail.CPULimit:
-			settings = append(settings, "limits.cpu="+(2*most.CPU).String())
-		case jail.MemoryLimit:
-			settings = append(settings, "limits.memory="+strings.ReplaceAll(size(2*most.Memory), " ", ""))
-		case jail.ProcessesLimit:
-			settings = append(settings, "limits.pids="+strconv.FormatInt(2*most.Processes, 10))
-		case jail.DiskLimit:
-			settings = append(settings, "limits.disk="+strings.ReplaceAll(size(2*most.Disk), " ", ""))
-		case jail.FileSizeLimit:
-			settings = append(settings, "limits.file_size="+strings.ReplaceAll(size(2*most.FileSize), " ", ""))
-		}
-	}
-	return (view{Result: changes.Result{Result: r}}).describeHit(), settings
-}
-
-// describeLimit returns how much a limit allows, and the key that sets it.
-func (v view) describeLimit(l jail.Limit) string {
-	most := v.Limits
-	switch l {
-	case jail.TimeLimit:
-		if v.Took < most.Time {
-			return "the timeout of the call"
-		}
-		return exactly(most.Time) + " (limits.time)"
-	case jail.CPULimit:
-		return exactly(most.CPU) + " (limits.cpu)"
-	case jail.MemoryLimit:
-		return size(most.Memory) + " (limits.memory)"
-	case jail.ProcessesLimit:
-		return strconv.FormatInt(most.Processes, 10) + " with their threads (limits.pids)"
-	case jail.FilesLimit:
-		return strconv.FormatInt(most.Files, 10) + " in each process (no key sets it)"
-	case jail.FileSizeLimit:
-		return size(most.FileSize) + " (limits.file_size)"
-	case jail.DiskLimit:
-		return size(most.Disk) + " for all changes of the session (limits.disk)"
-	case jail.OutputLimit:
-		return size(most.Output) + " of each stream (limits.output)"
-	case jail.TempLimit:
-		return size(most.Temp) + " (no key sets it; it is at most half of limits.memory)"
-	}
-	return "unknown"
-}
-
-func exactly(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + " s" }
-
-// size formats a number of bytes in the largest unit that has no fraction.
-func size(n int64) string {
-	for _, u := range []struct {
-		bytes int64
-		name  string
-	}{{1 << 30, "GiB"}, {1e9, "GB"}, {1 << 20, "MiB"}, {1e6, "MB"}, {1 << 10, "KiB"}, {1e3, "kB"}} {
-		if n >= u.bytes && n%u.bytes == 0 {
-			return strconv.FormatInt(n/u.bytes, 10) + " " + u.name
-		}
-	}
-	return strconv.FormatInt(n, 10) + " bytes"
 }
 
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s" }

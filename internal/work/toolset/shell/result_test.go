@@ -105,6 +105,7 @@ func TestHints(t *testing.T) {
 		t.Fatal(err)
 	}
 	const allowed = "commands here may read /work, /in, /out, the system's programs; write /out, /tmp; network off"
+	const elsewhere = "; the user can let them write elsewhere: golem config edit, mode: overlay of a mount"
 	const (
 		offline  = "commands here have no network"
 		local    = "localhost here is private to commands; run the server in the same command line, or as a service"
@@ -113,7 +114,7 @@ func TestHints(t *testing.T) {
 	)
 	for output, want := range map[string]string{
 		"all is well": "",
-		"sh: /in/x: Read-only file system\nx: Permission denied": allowed,
+		"sh: /in/x: Read-only file system\nx: Permission denied": allowed + elsewhere,
 		"rm: Operation not permitted":                            allowed,
 		"bash: gcc: command not found":                           allowed,
 		"curl: (6) Could not resolve host: example.com":          "commands here have no network",
@@ -154,7 +155,7 @@ func TestHints(t *testing.T) {
 		"Cannot connect to the Docker daemon at unix:///var/run/docker.sock.":                              "commands here cannot reach a daemon or display of the machine",
 		"[0101/000000:FATAL:zygote] No usable sandbox! Update your kernel":                                 "programs cannot create their own sandbox here; turn it off (--no-sandbox), golem already runs them in one",
 		"fatal: detected dubious ownership in repository at '/work'":                                       "golem runs as a different user than the owner of the directory; run it as the owner",
-		"npm error code EROFS":                                                                             allowed,
+		"npm error code EROFS":                                                                             allowed + elsewhere,
 		"bash: line 1:     7 CPU time limit exceeded":                                                      "limit of processor time for a command here: 0.5 s (limits.cpu)",
 		"cat: /b.txt: No such file or directory":                                                           allowed,
 	} {
