@@ -21,6 +21,7 @@ import (
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/version"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
@@ -331,6 +332,9 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		}
 		if cmd.Name() == "config" {
 			return usagef("no config %s; golem config shows every value, golem config set KEY VALUE changes one, golem config edit --user removes one", sandbox.Shown(args[0]))
+		}
+		if cmd.Name() == "sessions" && naming.IsValid(strings.TrimPrefix(args[0], naming.Mark)) && nearest(args[0], names) == "" {
+			return usagef("no sessions %s; golem sessions show %s describes a session of that name", sandbox.Shown(args[0]), visible.CommandLine(args[0]))
 		}
 		return usagef("no %s %s; %s", cmd.Name(), sandbox.Shown(args[0]), didYouMean(args[0], cmd.CommandPath()+" ", names))
 	}

@@ -134,6 +134,9 @@ func takenAsValue(cmd *cobra.Command) (text string) {
 	return text
 }
 
+// systemPrograms change the system, which no command in the jail can.
+var systemPrograms = []string{"apt", "apt-get", "dpkg", "dnf", "yum", "rpm", "pacman", "zypper", "apk", "snap", "systemctl", "service", "mount", "umount", "useradd", "usermod"}
+
 // explainFailure prints what may have made the command fail, if it is something that is
 // different in the jail.
 func (f *execFlags) explainFailure(cmd *cobra.Command, p *program.Program, gate *program.OpenWorker, args []string, ran jail.Result) {
@@ -147,6 +150,9 @@ func (f *execFlags) explainFailure(cmd *cobra.Command, p *program.Program, gate 
 	}
 	if slices.Contains([]string{"docker", "docker-compose", "podman", "nerdctl"}, filepath.Base(args[0])) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: the jail has no container engine; run %s outside golem\n", shown)
+	}
+	if slices.Contains(systemPrograms, filepath.Base(args[0])) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: no command in the jail changes the system; run %s outside golem, or install into the project or the home directory\n", shown)
 	}
 	if line := f.hosts.line.Load(); line != nil && line.SawReadOnly() {
 		f.explainReadOnly(cmd.ErrOrStderr(), args)

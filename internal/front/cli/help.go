@@ -256,30 +256,77 @@ func wrapWords(text string, columns int) []string {
 	return lines
 }
 
-// wrapClauses breaks a message of one line for a terminal: first between clauses, so that a
-// command stays on one line if it fits, then between words.
+// wrapClauses breaks a message of one line for a terminal: first between clauses, then between
+// words. It does not break a command, so that the user can copy it: one behind a colon that does
+// not fit continues over the edge of the terminal.
 func wrapClauses(text string, columns int) string {
 	if columns == 0 || utf8.RuneCountInString(text) <= columns || strings.Contains(text, "\n") {
 		return text
 	}
 	const indent = "  "
 	var lines []string
-	for clause := range strings.SplitAfterSeq(text, "; ") {
-		if n := len(lines); n > 0 && utf8.RuneCountInString(lines[n-1]+clause) < columns {
-			lines[n-1] += clause
-			continue
-		}
-		for _, line := range wrapWords(clause, columns-len(indent)-1) {
+	add := func(list ...string) {
+		for _, line := range list {
 			if len(lines) > 0 {
 				line = indent + line
 			}
 			lines = append(lines, line+" ")
 		}
 	}
+	room := columns - len(indent) - 1
+	for _, clause := range splitClauses(text) {
+		if n := len(lines); n > 0 && utf8.RuneCountInString(lines[n-1]+clause) < columns {
+			lines[n-1] += clause
+			continue
+		}
+		before, command, after := cutCommand(clause)
+		switch {
+		case command == "" || utf8.RuneCountInString(clause) <= room || !after && utf8.RuneCountInString(command) > room:
+			add(wrapWords(clause, room)...)
+		default:
+			if n := len(lines); n > 0 && utf8.RuneCountInString(lines[n-1]+before) < columns {
+				lines[n-1] += before
+			} else if before != "" {
+				add(wrapWords(before, room)...)
+			}
+			add(strings.TrimSpace(command))
+		}
+	}
 	for i := range lines {
 		lines[i] = strings.TrimRight(lines[i], " ")
 	}
 	return strings.Join(lines, "\n")
+}
+
+// splitClauses splits a message behind each "; " that is not in quotes of a command.
+func splitClauses(text string) (list []string) {
+	clause := ""
+	for part := range strings.SplitAfterSeq(text, "; ") {
+		clause += part
+		if _, command, after := cutCommand(clause); after && strings.Count(command, "'")%2 == 1 {
+			continue
+		}
+		list, clause = append(list, clause), ""
+	}
+	if clause != "" {
+		list = append(list, clause)
+	}
+	return list
+}
+
+// cutCommand splits a clause before a command of golem, which is "" if there is none. After says
+// that it stands behind a colon, so that nothing but the command follows.
+func cutCommand(clause string) (before, command string, after bool) {
+	if i := strings.Index(clause, ": golem "); i >= 0 {
+		return clause[:i+1], clause[i+2:], true
+	}
+	if i := strings.LastIndex(clause, " golem "); i >= 0 {
+		return clause[:i], clause[i+1:], false
+	}
+	if strings.HasPrefix(clause, "golem ") {
+		return "", clause, false
+	}
+	return clause, "", false
 }
 
 // wrapFirst breaks the first line of a message as wrapClauses does. The other lines are

@@ -268,6 +268,9 @@ func TestWrapClauses(t *testing.T) {
 		{40, "golem: apply x: not found; golem diff --stat lists the changes", "golem: apply x: not found;\n  golem diff --stat lists the changes"},
 		{80, "golem: short; it fits", "golem: short; it fits"},
 		{20, "golem: a clause of many words", "golem: a clause\n  of many words"},
+		{40, "golem: it is off; to allow it: golem exec --net +npm -- sh -c 'a; npm install x; b'", "golem: it is off; to allow it:\n  golem exec --net +npm -- sh -c 'a; npm install x; b'"},
+		{60, "golem: the network was off; to allow it: golem exec --net +npm -- npm install", "golem: the network was off;\n  to allow it: golem exec --net +npm -- npm install"},
+		{40, "golem: wait; a very long way of saying that golem diff --stat lists it; b", "golem: wait;\n  a very long way of saying that\n  golem diff --stat lists it; b"},
 		{20, "golem: two\nlines of more than twenty characters", "golem: two\nlines of more than twenty characters"},
 	} {
 		if got := wrapClauses(test.text, test.columns); got != test.want {

@@ -232,7 +232,7 @@ const noProgramNote = "no program here: golem run uses the default worker; golem
 
 // noProgram returns the error for a directory without a program.
 func noProgram(p *program.Program) error {
-	return usagef("no program in %s or above it; -C DIR names another directory, golem init makes a program, golem status --all lists what waits elsewhere", visible.Text(string(p.Root())))
+	return usagef("no program in %s or above it, and golem has kept nothing here; -C DIR names another directory, golem exec CMD starts a session, golem init makes a program, golem status --all lists what waits elsewhere", visible.Text(string(p.Root())))
 }
 
 type lintProblem struct {

@@ -60,8 +60,12 @@ var synonyms = map[string]string{
 // what to type instead.
 var commandHints = map[string]string{
 	"uninstall": "sh install.sh --remove removes golem, and so does the package manager that installed it",
+	"docker":    containerHint,
+	"podman":    containerHint,
 	"reject":    "golem approve ID --no declines a call that waits, golem discard discards changes",
 }
+
+const containerHint = "the jail has no container engine; run it outside golem, golem ps lists what runs in golem"
 
 // subSynonyms lists the same for subcommands. The empty name is the command above.
 var subSynonyms = map[string]string{

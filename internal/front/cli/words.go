@@ -166,16 +166,12 @@ func wrapCells(row []string, columns int) []string {
 }
 
 // printNext prints the commands to type next in one line. If they do not fit on the
-// terminal, each has its own line.
+// terminal, each has its own line, which is never broken, so that the user can copy it.
 func printNext(w io.Writer, commands ...string) {
 	const head = "next: "
 	text := head + strings.Join(commands, ", ")
 	if columns, _ := newScreen(w).size(); columns > 0 && utf8.RuneCountInString(text) >= columns {
-		indent := "\n" + strings.Repeat(" ", len(head))
-		for i, command := range commands {
-			commands[i] = strings.Join(wrapWords(command, columns-len(head)-3), indent+"  ")
-		}
-		text = head + strings.Join(commands, indent)
+		text = head + strings.Join(commands, "\n"+strings.Repeat(" ", len(head)))
 	}
 	fmt.Fprintln(w, text)
 }
