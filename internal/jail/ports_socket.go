@@ -33,8 +33,8 @@ type PortsRequest struct {
 	Remove uint16 `json:"remove,omitempty"` // a port of the host
 }
 
-// A PortsAnswer has the published ports after a request.
-type PortsAnswer struct {
+// A portsAnswer has the published ports after a request.
+type portsAnswer struct {
 	Ports   []Port `json:"ports"`
 	Removed bool   `json:"removed,omitempty"`
 	Error   string `json:"error,omitempty"` // why the port could not be published
@@ -92,7 +92,7 @@ func (s *PortServer) answer(c net.Conn) {
 	if json.NewDecoder(io.LimitReader(c, 4096)).Decode(&r) != nil {
 		return
 	}
-	var a PortsAnswer
+	var a portsAnswer
 	if r.Add != nil {
 		if err := s.ports.Publish(context.Background(), *r.Add); err != nil {
 			a.Error = err.Error()
@@ -108,7 +108,7 @@ func (s *PortServer) answer(c net.Conn) {
 // AskPorts sends a request to the processes that serve ports in a directory, and returns
 // their answers. Only one of them publishes a port. It removes the sockets of processes
 // that were killed.
-func AskPorts(dir string, r PortsRequest) (answers []PortsAnswer) {
+func AskPorts(dir string, r PortsRequest) (answers []portsAnswer) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return nil
@@ -130,7 +130,7 @@ func AskPorts(dir string, r PortsRequest) (answers []PortsAnswer) {
 		if err != nil {
 			continue
 		}
-		var a PortsAnswer
+		var a portsAnswer
 		if exchangePorts(c, r, &a) != nil {
 			continue
 		}
@@ -143,7 +143,7 @@ func AskPorts(dir string, r PortsRequest) (answers []PortsAnswer) {
 }
 
 // exchangePorts sends a request and reads the answer.
-func exchangePorts(c net.Conn, r PortsRequest, a *PortsAnswer) error {
+func exchangePorts(c net.Conn, r PortsRequest, a *portsAnswer) error {
 	defer closeAfter(c, portsTime)()
 	if err := json.NewEncoder(c).Encode(r); err != nil {
 		return err
