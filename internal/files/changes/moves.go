@@ -32,10 +32,12 @@ func (l *Losses) FindMoves(list []Change) {
 	}
 	l.Moved, l.Was, l.Kept = make(map[string]Move), make(map[string]OldFile), make(map[string]bool)
 	f := newMoveFinder(l, list)
-	for _, sameName := range []bool{true, false} { // a directory that kept its name comes first
-		for _, c := range deleted {
-			if name := c.Name(); l.Moved[name].From == "" {
-				f.claim(name, l.List(c), sameName)
+	for _, whole := range []bool{true, false} { // a directory that is whole in the new one comes first
+		for _, sameName := range []bool{true, false} { // then one that kept its name
+			for _, c := range deleted {
+				if name := c.Name(); l.Moved[name].From == "" {
+					f.claim(name, l.List(c), sameName, whole)
+				}
 			}
 		}
 	}
@@ -84,8 +86,9 @@ func newMoveFinder(l *Losses, list []Change) *moveFinder {
 }
 
 // claim finds the new directory of a deleted one with some files, and adds the move. If sameName, both have the
-// same last name. It looks at a sample of the files, and at a few directories for each.
-func (f *moveFinder) claim(name string, files []OldFile, sameName bool) {
+// same last name. If whole, all files that it looks at are as they were. It looks at a sample of
+// the files, and at a few directories for each.
+func (f *moveFinder) claim(name string, files []OldFile, sameName, whole bool) {
 	const sample, most = 16, 64
 	hits := make(map[string]int)
 	best := ""
@@ -103,7 +106,11 @@ func (f *moveFinder) claim(name string, files []OldFile, sameName bool) {
 			}
 		}
 	}
-	if best = f.confirm(looked, hits, best); best == "" {
+	least := 1
+	if whole {
+		least = len(looked)
+	}
+	if best = f.confirm(looked, hits, best, least); best == "" {
 		return
 	}
 	m := Move{From: name, To: best}
@@ -128,14 +135,24 @@ func (f *moveFinder) claim(name string, files []OldFile, sameName bool) {
 	}
 }
 
-// confirm returns the new directory with the most hits, best at first, in which one of some files is
-// as it was in the old one, "" if there is none. It looks at a few directories.
-func (f *moveFinder) confirm(files []OldFile, hits map[string]int, best string) string {
+// confirm returns the new directory with the most hits, best at first, in which at least least of
+// some files are as they were in the old one, "" if there is none. It looks at a few directories.
+func (f *moveFinder) confirm(files []OldFile, hits map[string]int, best string, least int) string {
 	for range 4 {
-		for _, old := range files {
+		if best == "" || hits[best] < least {
+			return ""
+		}
+		same := 0
+		for i, old := range files {
 			size := f.size(best, old)
-			if best != "" && (size == old.Size || size >= 0 && old.Kind != overlay.File) && f.isSame(old, f.made[path.Join(best, old.Path)]) {
+			if (size == old.Size || size >= 0 && old.Kind != overlay.File) && f.isSame(old, f.made[path.Join(best, old.Path)]) {
+				same++
+			}
+			if same == least {
 				return best
+			}
+			if same+len(files)-1-i < least {
+				break
 			}
 		}
 		delete(hits, best)

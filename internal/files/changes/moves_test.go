@@ -60,6 +60,9 @@ func TestFindMoves(t *testing.T) {
 		{"a:f a:g", "c/ c/f c/g", "a>c:2-0", "c/f"},
 		{"a:f", "c/ c/f d/ d/f e/ e/f", "a>e:1-0", "c/f d/f"},
 		{"a:f b:f", "c/ c/f d/ d/f", "b>d:1-0", "c/f a/f"},
+		// A directory that is whole in the new one comes before one that shares a file with it.
+		{"e:c e:l f:c f:l", "g/ g/c g/l", "f>g:2-0", "e/c"},
+		{"e:c e:l f:c f:l", "g/ g/e/ g/e/c g/e/l", "f>g/e:2-0", "e/c"},
 	} {
 		var list []Change
 		files := fakeFiles{other: strings.Fields(c.other), old: make(map[string][]string)}
