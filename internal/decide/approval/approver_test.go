@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -454,6 +455,30 @@ func TestPendingUnderOnePolicy(t *testing.T) {
 	d.Policy = "p2"
 	if got := d.approve(writeA); got.Verdict != tool.Undecided {
 		t.Errorf("under another policy: got %+v, want a new request", got)
+	}
+}
+
+// TestPendingHosts checks that programs that ask for many hosts leave places for calls.
+func TestPendingHosts(t *testing.T) {
+	d := newApprover(t, t.TempDir())
+	d.Asker = nil
+	for worker := range 9 {
+		for i := range 18 {
+			d.approve(newRequest(tool.ConnectTool, fmt.Sprintf("h%d.w%d.example", i, worker), fmt.Sprint("w", worker), newEffect(policy.Write, "/x")))
+		}
+	}
+	pending, err := d.store.Pending()
+	first := 0
+	for _, r := range pending {
+		if slices.Equal(r.Workers, []string{"w0"}) {
+			first++
+		}
+	}
+	if err != nil || len(pending) != 128 || first != 16 {
+		t.Errorf("got %d, %d of them of the first worker, %v; want 128 and 16", len(pending), first, err)
+	}
+	if got := d.approve(newRequest("write_file", "a", "w0", newEffect(policy.Write, "/x"))); got.Verdict != tool.Undecided {
+		t.Errorf("a call after them: got %+v", got)
 	}
 }
 

@@ -23,6 +23,7 @@ const (
 	document   = "approvals.json"
 	maxPending = 256            // pending requests
 	maxEach    = 64             // pending requests for one chain of workers in one session
+	maxHosts   = 16             // pending requests for hosts, likewise; all have half of the places
 	maxRequest = 32 << 20       // bytes of one request
 	maxKept    = 256 << 20      // bytes of all requests
 	maxEffects = 20             // effects of a request that are listed
@@ -157,15 +158,19 @@ func (s *Requests) addPending(r tool.Request, at requestScope, now time.Time) (i
 		// The same call with other changes replaces the earlier request, which could only
 		// match again if the files changed back.
 		s.removeSame(k, r, at)
-		own, size := 0, len(body)
+		own, hosts, size := 0, 0, len(body)
+		isHost := r.Tool == tool.ConnectTool // a program may ask for any number of names
 		for _, w := range k.Pending {
 			size += w.Size
-			if slices.Equal(w.Workers, r.Workers) && w.Session == at.Session {
+			if w.Tool == tool.ConnectTool {
+				hosts++
+			}
+			if slices.Equal(w.Workers, r.Workers) && w.Session == at.Session && (w.Tool == tool.ConnectTool) == isHost {
 				own++
 			}
 		}
-		if len(k.Pending) >= maxPending || own >= maxEach {
-			return fmt.Errorf("%d requests wait already; golem approvals lists them", len(k.Pending))
+		if len(k.Pending) >= maxPending || own >= maxEach || isHost && (own >= maxHosts || hosts >= maxPending/2) {
+			return fmt.Errorf("%d requests wait already; golem approvals lists them, and golem approve --all decides about them", len(k.Pending))
 		}
 		if size > maxKept {
 			return fmt.Errorf("the requests that wait would take %d bytes, and at most %d are allowed; golem approvals lists them", size, maxKept)
