@@ -17,6 +17,7 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/golem-forge/golem/internal/checks/testutil"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/sandbox"
 	"golang.org/x/sys/unix"
@@ -572,7 +573,7 @@ func actAsGolem(args []string) {
 	work, line, times := args[0], args[1], 0
 	fmt.Sscan(args[2], &times)
 	before := describeResources()
-	s, err := jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: sandbox.Host(work), Target: jail.Work, Write: true}}, Env: []string{"MARK=" + os.Getenv("MARK")}}, time.Now)
+	s, err := jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: sandbox.Host(work), Target: jail.Work, Write: true}}, Env: []string{"MARK=" + os.Getenv("MARK")}, Least: levelHere(), Runsc: sandbox.Host(os.Getenv(testutil.RunscEnv))}, time.Now)
 	if err != nil {
 		fmt.Println("start", err)
 		return

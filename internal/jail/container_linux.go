@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/golem-forge/golem/sandbox"
 	"golang.org/x/sys/unix"
 )
 
@@ -105,17 +106,20 @@ func (t *tree) contain(p plan) (*container, error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("no new privileges: %w", err)
 	}
+	if err := filter(noSetID()); err != nil {
+		return nil, err
+	}
 	return &container{network: p.Networked, ids: holdingOf(false)}, nil
 }
 
 // runscLine returns the arguments with which runsc runs a command.
 func (c *container) runscLine(o order) []string {
-	network, access := "none", "exclusive"
+	network, access := "none", "shared"
 	if c.network {
 		network = "host" // that of the cell, which leads to golem
 	}
-	if o.Looks {
-		access = "shared"
+	if len(o.Stores) > 0 { // nobody else writes to the overlays of one command
+		access = "exclusive"
 	}
 	line := []string{"runsc", "--rootless", "--root=" + runscDir, "--log=" + runscLog, "--network=" + network, "--ignore-cgroups", "--overlay2=none",
 		"--host-uds=none", "--host-fifo=none", "--file-access=" + access, "run", "--bundle=" + bundleDir, "--pid-file=" + runscPid}
@@ -190,25 +194,33 @@ func (c *container) pass(s syscall.Signal, terminal bool) bool {
 // name returns runsc's name for the newest command. A killed runsc leaves its name taken.
 func (c *container) name() string { return "command-" + strconv.Itoa(c.commands) }
 
-// failure returns why runsc did not run the last command, "" if it did.
+// failure returns why the last command did not run, "" if it ran. It begins with runsc if
+// any command would fail.
 func (c *container) failure() string {
-	if _, err := os.Stat(runscPid); err == nil {
-		return ""
-	}
-	f, err := os.Open(runscLog)
-	if err != nil {
-		return "runsc ended before it ran the command"
-	}
-	defer f.Close()
-	data, _ := io.ReadAll(io.LimitReader(f, 64<<10))
-	lines := strings.Split(strings.TrimSpace(string(data)), "\n")
-	last := lines[len(lines)-1]
-	var entry struct{ Msg string }
-	if json.Unmarshal([]byte(last), &entry) == nil && entry.Msg != "" {
-		last = entry.Msg
+	const start = "running container: starting container: "
+	why := "it ended before it ran the command"
+	if f, err := os.Open(runscLog); err == nil {
+		var entry struct{ Msg string }
+		if json.NewDecoder(io.LimitReader(f, 64<<10)).Decode(&entry) == nil && entry.Msg != "" {
+			why = strings.Map(func(r rune) rune {
+				if !sandbox.Plain(r) {
+					return ' '
+				}
+				return r
+			}, entry.Msg)
+		}
+		f.Close()
 	}
 	const most = 400
-	return "runsc did not run the command: " + last[:min(len(last), most)]
+	why = why[:min(len(why), most)]
+	_, err := os.Stat(runscPid)
+	switch text, is := strings.CutPrefix(why, start); {
+	case is:
+		return "gVisor cannot start it: " + text
+	case err != nil:
+		return "runsc did not run the command: " + why
+	}
+	return ""
 }
 
 type object = map[string]any

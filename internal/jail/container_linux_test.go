@@ -101,7 +101,11 @@ func TestContainer(t *testing.T) {
 	if data, err := os.ReadFile(work + "/file"); err != nil || string(data) != "old\n" {
 		t.Errorf("the file is %q (%v): the command wrote to the host", data, err)
 	}
-	r, err := s.Run(context.Background(), jail.Shell("kill -9 $$"))
+	r, err := s.Run(context.Background(), jail.Telling("cd /tmp; export A=1; exit 3"))
+	if check(t, err); r.Code != 3 || r.Left == nil || r.Left.Dir != "/tmp" || !slices.Contains(r.Left.Set, "A=1") {
+		t.Errorf("the shell reports %+v, code %d", r.Left, r.Code)
+	}
+	r, err = s.Run(context.Background(), jail.Shell("kill -9 $$"))
 	if check(t, err); r.Code != 137 {
 		t.Errorf("a killed command has the code %d", r.Code)
 	}
@@ -259,5 +263,19 @@ func TestContainerRefused(t *testing.T) {
 	var known *sandbox.Error
 	if !errors.As(err, &known) || known.Code != jail.ErrNoSandbox || !strings.Contains(known.Hint, "runsc") {
 		t.Errorf("a broken runsc: %v", err)
+	}
+}
+
+// TestContainerForStrangers checks that commands with content from strangers run at the
+// level container if there is a runsc, and at the level namespaces if not.
+func TestContainerForStrangers(t *testing.T) {
+	for file, want := range map[string]jail.Level{testutil.Runsc(t): jail.Container, t.TempDir() + "/missing": jail.Namespaces} {
+		s, err := jail.Start(jail.Policy{Least: jail.Namespaces, Strongest: true, Runsc: sandbox.Host(file)}, time.Now)
+		check(t, err)
+		r, err := s.Run(context.Background(), jail.Shell("true"))
+		check(t, errors.Join(err, s.Close()))
+		if r.Level != want {
+			t.Errorf("with %s the level is %s, want %s", file, r.Level, want)
+		}
 	}
 }

@@ -365,7 +365,7 @@ s.connect(("::ffff:203.0.113.7", 80))
 s.send(b"GET /who HTTP/1.0\r\n\r\n")
 print(s.makefile().read().splitlines()[-1])'`, `^python3[.0-9]* \(pid [0-9]+\)$`},
 				} {
-					if out := strings.TrimSpace(y.sh("%s", c.line)); !regexp.MustCompile(c.want).MatchString(out) {
+					if out := strings.TrimSpace(y.sh("%s", c.line)); !regexp.MustCompile(c.want).MatchString(out) && !y.gvisor {
 						t.Errorf("%s: got %q, want %s", c.line, out, c.want)
 					}
 				}

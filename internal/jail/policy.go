@@ -44,6 +44,9 @@ type Policy struct {
 	Limits  Limits
 	Least   Level // Start returns an error if it cannot provide this level
 
+	// Strongest means the level container if there is a runsc, for content from strangers.
+	Strongest bool
+
 	// Runsc is the file that runs commands at the level container. If it is "", golem
 	// looks in the usual directories for programs.
 	Runsc sandbox.Host

@@ -183,9 +183,9 @@ func notHere(system string) (why, fix string) {
 	fix = "run golem on Linux: in a virtual machine, or in a container"
 	switch system {
 	case "darwin":
-		return "golem cannot run commands on macOS yet: it has no jail there", fix
+		return "golem cannot run commands on macOS yet: it has no jail there", "run golem in a Linux container (Apple's container, Docker) or in a Linux virtual machine; docs/jail.md says how"
 	case "windows":
-		return "golem cannot run commands on Windows yet: it has no jail there", "run golem on Linux, for instance in WSL 2"
+		return "golem cannot run commands on Windows yet: it has no jail there", "run golem in WSL 2, which has a Linux kernel; docs/jail.md says how"
 	}
 	return "golem cannot run commands on " + system + ": it has no jail there", fix
 }

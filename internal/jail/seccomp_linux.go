@@ -106,10 +106,7 @@ func seccomp(thread int, apart bool) []unix.SockFilter {
 			b.when(request, deny|uint32(unix.EPERM))
 		}
 	})
-	for _, m := range append([]modeCall{{unix.SYS_FCHMOD, 1, -1}, {unix.SYS_FCHMODAT, 2, -1}, {unix.SYS_FCHMODAT2, 2, -1},
-		{unix.SYS_MKNODAT, 2, -1}, {unix.SYS_OPENAT, 3, 2}}, modesHere()...) {
-		b.mode(m)
-	}
+	b.modes()
 	// A command may change only its own limits: the next command would inherit those of
 	// the cell. It cannot change the limit for core files, which keeps the kernel from
 	// starting the host's crash handler. Programs that try continue as if they had set
@@ -176,6 +173,24 @@ const fioSetOwn = 0x8901
 type modeCall struct {
 	call        uint32
 	mode, flags int
+}
+
+// noSetID returns the filter for the processes of runsc. They carry out the system calls
+// of commands that concern files.
+func noSetID() []unix.SockFilter {
+	var b filterBuilder
+	b.load(atCall)
+	b.modes()
+	b.always(allow)
+	return b.program
+}
+
+// modes refuses setuid and setgid files in all calls that set a mode.
+func (b *filterBuilder) modes() {
+	for _, m := range append([]modeCall{{unix.SYS_FCHMOD, 1, -1}, {unix.SYS_FCHMODAT, 2, -1}, {unix.SYS_FCHMODAT2, 2, -1},
+		{unix.SYS_MKNODAT, 2, -1}, {unix.SYS_OPENAT, 3, 2}}, modesHere()...) {
+		b.mode(m)
+	}
 }
 
 // mode refuses setuid and setgid files. In a directory of the host they would run with

@@ -56,10 +56,13 @@ func Start(p Policy, now func() time.Time) (*Jail, error) {
 			return nil, err
 		}
 	}
-	if p.Least == Container {
-		var err error
-		if p.Runsc, err = findRunsc(string(p.Runsc)); err != nil {
+	if p.Strongest || p.Least == Container {
+		file, err := findRunsc(string(p.Runsc))
+		if err != nil && p.Least == Container {
 			return nil, noSandbox("require_os_sandbox or --jail requires the level container: "+inLine(err), containerFix)
+		}
+		if err == nil {
+			p.Runsc, p.Least = file, Container
 		}
 	}
 	needs, out := "require_os_sandbox or --jail requires the level "+p.Least.String(), "run golem doctor to see what is missing"

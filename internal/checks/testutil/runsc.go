@@ -17,16 +17,25 @@ const runscVersion = "v0.0.0-20260905035102-160fafc42237"
 // It skips the test if there is none.
 func Runsc(t testing.TB) string {
 	t.Helper()
+	file := FindRunsc()
+	if file == "" {
+		t.Skip("not run: there is no runsc for the level container; scripts/runsc builds it in some minutes")
+	}
+	return file
+}
+
+// FindRunsc returns the same file, "" if there is none.
+func FindRunsc() string {
 	if file := os.Getenv(RunscEnv); file != "" {
 		return file
 	}
 	cache, err := os.UserCacheDir()
-	if err == nil {
-		file := filepath.Join(cache, "golem-test", "runsc-"+runscVersion)
-		if _, err = os.Stat(file); err == nil {
-			return file
-		}
+	if err != nil {
+		return ""
 	}
-	t.Skip("not run: there is no runsc for the level container; scripts/runsc builds it in some minutes")
-	return ""
+	file := filepath.Join(cache, "golem-test", "runsc-"+runscVersion)
+	if _, err := os.Stat(file); err != nil {
+		return ""
+	}
+	return file
 }

@@ -95,10 +95,13 @@ func canReadPart(files *sandbox.Sandbox, trust map[string]bool, name string) boo
 	})
 }
 
+// SeesUntrusted reports whether the worker sees untrusted mounts or is tainted.
+func (e *Tracker) SeesUntrusted() bool { return len(e.Untrusted) > 0 || e.Source() != "" }
+
 // RequireNamespaces requires the level namespaces for commands of a worker that sees
 // untrusted mounts or is tainted.
 func (e *Tracker) RequireNamespaces(g policy.Grant) policy.Grant {
-	if len(e.Untrusted) > 0 || e.Source() != "" {
+	if e.SeesUntrusted() {
 		g.Level = max(g.Level, policy.Namespaces)
 	}
 	return g

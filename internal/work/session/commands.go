@@ -64,9 +64,10 @@ type CommandOptions struct {
 // Commands returns a runner of commands in the workspace. It is closed after use.
 func (w *Workspace) Commands(o CommandOptions) *Commands {
 	l := o.Gate.Grant.Limits
+	seer, _ := o.Gate.Taint.(interface{ SeesUntrusted() bool })
 	return &Commands{now: w.store.Now, level: o.Gate.Grant.Level, owner: o.Owner, workspace: w, direct: writesDirectly(o.Gate.Files) && !o.ReadOnly,
 		exec: o.Exec, onlyUser: o.OnlyUser, mounts: o.Mounts, missing: o.Missing, onOutput: o.OnOutput, policy: jail.Policy{
-			Network: o.Hosts.IsAll(), Egress: o.Egress, Etc: o.Etc, Env: o.Env, Runsc: w.store.Project.Ceiling.Runsc(),
+			Network: o.Hosts.IsAll(), Egress: o.Egress, Etc: o.Etc, Env: o.Env, Runsc: w.store.Project.Ceiling.Runsc(), Strongest: seer != nil && seer.SeesUntrusted(),
 			Limits: jail.Limits{Time: l.Time, CPU: l.CPU, Memory: l.Memory, Processes: l.Pids, FileSize: l.FileSize, Disk: l.Disk, Output: l.Output},
 		}}
 }
