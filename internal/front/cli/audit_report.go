@@ -27,7 +27,8 @@ journal is unchanged.
 
 --html writes a page without scripts that needs no other file. --json writes a document.
 
-Exit code 0: the journal is unchanged; 1: it was changed, and the page says where.`,
+Exit code 0: the journal is unchanged; 1: it was changed, and the page says where, or it has
+no record of the session.`,
 		Example: "  golem audit report --since yesterday\n  golem audit report --since monday --until friday\n  golem audit report --since 7d --html > report.html\n  golem audit report --session claude-otter",
 		Args:    noArgs,
 	}
@@ -48,6 +49,10 @@ Exit code 0: the journal is unchanged; 1: it was changed, and the page says wher
 		r, err := flags.readReport(cmd, &filter)
 		if err != nil {
 			return err
+		}
+		if filter.Session != "" && r.Records == 0 && r.Whole {
+			return &sandbox.Error{Op: "audit report", Path: filter.Session, Code: sandbox.ErrNotFound,
+				Hint: "the journal has no record of this session in that time; a name finds only a session that still exists, and golem audit show lists the ids of all"}
 		}
 		switch {
 		case wantsJSON(cmd):
