@@ -82,6 +82,7 @@ clearance:
 		model_server.api =  (default)
 		approval.mode = approve_all (p.yaml:8)
 		delegation.max_depth = 5 (default)
+		ignored_without_git =  (default)
 		worker_paths = [., workers, .workers] (default)
 		budget.turns = 9 (--set)
 		budget.workers =  (default)
