@@ -19,12 +19,13 @@ import (
 
 // An acpEditor is an editor that runs golem acp.
 type acpEditor struct {
-	t      *testing.T
-	cmd    *exec.Cmd
-	in     io.WriteCloser
-	lines  chan string
-	errors strings.Builder
-	calls  int
+	t       *testing.T
+	cmd     *exec.Cmd
+	in      io.WriteCloser
+	lines   chan string
+	errors  strings.Builder
+	calls   int
+	session string
 	// choose returns the kind of the option to choose for a question, "" for none.
 	choose func(question acpMessage) string
 	seen   []acpMessage // the messages that were no answers
@@ -59,10 +60,15 @@ func startEditor(t *testing.T, cmd *exec.Cmd) *acpEditor {
 		}
 	}()
 	hello := e.call("initialize", object{"protocolVersion": 1, "clientCapabilities": object{"fs": object{"readTextFile": true, "writeTextFile": true}, "terminal": true}})
-	if strings.Contains(string(hello.Result), "true") {
+	if strings.Contains(string(hello.Result), `"readTextFile":true`) {
 		t.Errorf("the agent learns of files or terminals of the editor: %s", hello.Result)
 	}
-	e.call("session/new", object{"cwd": cmd.Dir, "mcpServers": []any{}})
+	begun := e.call("session/new", object{"cwd": cmd.Dir, "mcpServers": []any{}})
+	var s struct{ SessionID string }
+	if err := json.Unmarshal(begun.Result, &s); err != nil || s.SessionID == "" {
+		t.Fatalf("no session: %v %+v\n%s", err, begun.Error, e.errors.String())
+	}
+	e.session = s.SessionID
 	return e
 }
 
@@ -136,7 +142,7 @@ func (e *acpEditor) call(method string, params object) acpMessage {
 func (e *acpEditor) prompt(orders ...string) string {
 	e.t.Helper()
 	e.seen = nil
-	e.call("session/prompt", object{"sessionId": "s1", "prompt": []object{{"type": "text", "text": strings.Join(orders, "\n")}}})
+	e.call("session/prompt", object{"sessionId": e.session, "prompt": []object{{"type": "text", "text": strings.Join(orders, "\n")}}})
 	return e.said()
 }
 
@@ -299,7 +305,7 @@ func TestACPKilled(t *testing.T) {
 			if how == "the agent" {
 				order = "exit"
 			}
-			e.send(object{"id": 99, "method": "session/prompt", "params": object{"sessionId": "s1", "prompt": []object{{"type": "text", "text": order}}}})
+			e.send(object{"id": 99, "method": "session/prompt", "params": object{"sessionId": e.session, "prompt": []object{{"type": "text", "text": order}}}})
 			if order != "exit" {
 				for !strings.Contains(e.said(), "hanging") {
 					e.next()

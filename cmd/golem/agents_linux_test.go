@@ -221,6 +221,21 @@ func (a agent) try(t *testing.T, bin string) {
 // world makes a home directory with a repository in it. try runs a program there.
 func (a agent) world(t *testing.T, bin string, model *modelServer) (home string, files map[string]string, try func(program string, args ...string) (stdout, stderr string, err error)) {
 	t.Helper()
+	home, files, command := a.place(t, bin, model)
+	try = func(program string, args ...string) (stdout, stderr string, err error) {
+		t.Helper()
+		var out, told strings.Builder
+		cmd := command(program, args...)
+		cmd.Stdout, cmd.Stderr = &out, &told
+		err = cmd.Run()
+		return out.String(), told.String(), err
+	}
+	return home, files, try
+}
+
+// place makes the same. command returns a command there.
+func (a agent) place(t *testing.T, bin string, model *modelServer) (home string, files map[string]string, command func(program string, args ...string) *exec.Cmd) {
+	t.Helper()
 	top := t.TempDir()
 	home = filepath.Join(top, "home")
 	files = map[string]string{"repository/old.txt": "old\n", ".ssh/id_test": "a secret\n", ".gitconfig": "[user]\n\tname = Somebody\n\temail = somebody@example.com\n"}
@@ -240,22 +255,19 @@ func (a agent) world(t *testing.T, bin string, model *modelServer) (home string,
 	if a.env != nil {
 		env = append(env, a.env(model.url)...)
 	}
-	try = func(program string, args ...string) (stdout, stderr string, err error) {
-		t.Helper()
-		var out, told strings.Builder
+	command = func(program string, args ...string) *exec.Cmd {
 		ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
-		defer cancel()
+		t.Cleanup(cancel)
 		cmd := exec.CommandContext(ctx, program, args...)
-		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = filepath.Join(home, "repository"), env, &out, &told
-		err = cmd.Run()
-		return out.String(), told.String(), err
+		cmd.Dir, cmd.Env = filepath.Join(home, "repository"), env
+		return cmd
 	}
 	for _, args := range [][]string{{"init", "-q", "."}, {"add", "."}, {"commit", "-qm", "first"}} {
-		if _, stderr, err := try("git", args...); err != nil {
-			t.Fatalf("git %q: %v\n%s", args, err, stderr)
+		if out, err := command("git", args...).CombinedOutput(); err != nil {
+			t.Fatalf("git %q: %v\n%s", args, err, out)
 		}
 	}
-	return home, files, try
+	return home, files, command
 }
 
 // describeTree describes the files below a directory by name, mode, modification time and a
