@@ -148,6 +148,9 @@ func newPullTest(t *testing.T, script string) (*pickTest, *pullServer) {
 		t.Fatal(err)
 	}
 	p.write("a.txt", "one\n")
+	p.mkdir("gone")
+	p.write("gone/b.txt", "b\n")
+	p.write(".gitignore", "*.log\n")
 	p.shell("git init -q -b main\ngit remote add origin git@git.example:o/r.git\ngit add .\ngit commit -qm first\ngit push -q " + s.bare + " main")
 	if out, code := p.golem("exec", "--name", "fix-it", "sh", "-c", script); code != 0 {
 		t.Fatalf("exec: code %d\n%s", code, out)
@@ -168,7 +171,7 @@ func TestPullRequest(t *testing.T) {
 	}
 	p.startAt(150, "pr", "--repo", repo)
 	p.answer("[y]es", "n\r")
-	if code, seen := p.waitForEnd(); code != 3 || !strings.Contains(seen, "the commits stay in session fix-it") {
+	if code, seen := p.waitForEnd(); code != 3 || !strings.Contains(seen, "nothing was pushed; the changes stay in session fix-it") {
 		t.Errorf("declined: code %d\n%s", code, seen)
 	}
 	if pushes, pulls := s.counts(); pushes+pulls > 0 || s.branch("fix-it") != "" {
@@ -254,8 +257,13 @@ func TestPullRequest(t *testing.T) {
 // next call continues, and there is one push and one pull request.
 func TestKilledPullRequest(t *testing.T) {
 	t.Parallel()
-	for _, when := range []string{"before", "after"} {
-		p, s := newPullTest(t, pullWork)
+	for _, one := range []string{"before", "after", "before, without a commit of the agent"} {
+		when, changes, _ := strings.Cut(one, ",")
+		work := pullWork
+		if changes != "" {
+			work = "echo two >> a.txt"
+		}
+		p, s := newPullTest(t, work)
 		cmd := exec.Command("golem", "pr", "--repo", s.URL+"/o/r", "--yes")
 		cmd.Dir, cmd.Env = p.dir, p.env
 		kill := func(*http.Request) {
@@ -303,6 +311,54 @@ func TestPullRequestScanned(t *testing.T) {
 	if out, code := p.golem("pr", "--repo", s.URL+"/o/r", "--yes", "--override", "/key.txt=it is an example"); code != 0 {
 		t.Errorf("code %d\n%s", code, out)
 	}
+}
+
+// TestPullRequestOfChanges checks the commit that golem makes of the changes of a session: it has
+// exactly the files that golem apply would apply, and it is the same every time.
+func TestPullRequestOfChanges(t *testing.T) {
+	t.Parallel()
+	p, s := newPullTest(t, "echo two >> a.txt; rm -r gone; mkdir -p new; printf '#!/bin/sh\n' > new/run; chmod 755 new/run; ln -s a.txt link; echo x > no.log; mkdir .golem; echo x > .golem/x; git status")
+	p.write("mine.txt", "not committed\n")
+	if out, code := p.golem("pr", "--repo", s.URL+"/o/r", "--title", "Say two"); code != 3 {
+		t.Errorf("without a terminal: code %d\n%s", code, out)
+	}
+	seen, code := p.golem("pr", "--repo", s.URL+"/o/r", "--title", "Say two", "--yes")
+	commit := s.branch("fix-it")
+	if code != 0 || commit == "" || !strings.Contains(seen, commit) {
+		t.Fatalf("code %d, branch %q\n%s", code, commit, seen)
+	}
+	show := exec.Command("git", "show", "--raw", "--no-abbrev", "--format=%s|%an|%P", commit)
+	show.Dir = s.bare
+	out, err := show.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for line := range strings.Lines(string(out)) {
+		if words := strings.Fields(line); len(words) > 5 && words[0][0] == ':' {
+			got = append(got, words[1]+" "+words[4]+" "+words[5])
+		}
+	}
+	if want := "100644 M a.txt,000000 D gone/b.txt,120000 A link,100755 A new/run"; strings.Join(got, ",") != want || !strings.HasPrefix(string(out), "Say two|Some @one|"+s.branch("main")) {
+		t.Errorf("got %q, want %q\n%s", got, want, out)
+	}
+	if s.pulls[0].Title != "Say two" {
+		t.Errorf("got %+v", s.pulls[0])
+	}
+	again, code := p.golem("pr", "--repo", s.URL+"/o/r", "--title", "Say two", "--session", "fix-it")
+	if code != 0 || !strings.Contains(again, "the pull request exists") {
+		t.Errorf("again: code %d\n%s", code, again)
+	}
+	if out, code := p.golem("exec", "--session", "fix-it", "sh", "-c", "echo three >> a.txt"); code != 0 {
+		t.Fatalf("exec: code %d\n%s", code, out)
+	}
+	if out, code := p.golem("pr", "--repo", s.URL+"/o/r", "--title", "Say two", "--session", "fix-it", "--yes"); code != 1 || s.branch("fix-it") != commit {
+		t.Errorf("other changes: code %d, branch %s\n%s", code, s.branch("fix-it"), out)
+	}
+	if out, code := p.golem("pr", "--yes", "--session", "fix-it"); code != 0 || !strings.Contains(out, "git push origin fix-it") {
+		t.Errorf("by hand: code %d\n%s", code, out)
+	}
+	p.shell("test \"$(git log --format=%s fix-it | head -1)\" = 'Changes of session fix-it'")
 }
 
 // TestPullRequestByHand checks what golem does without GitHub: it takes the commits as a branch, and

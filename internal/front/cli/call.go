@@ -295,6 +295,8 @@ func (c *userCall) addNext(r tool.Result) tool.Result {
 func (c *userCall) nextIfDeclined(discards bool) string {
 	text, option := "the changes stay in session "+c.work.label()+"; ", c.work.option()
 	switch {
+	case c.orChanges:
+		return "nothing was pushed; " + text + "golem diff" + option + " shows them"
 	case c.commits:
 		return "the commits stay in session " + c.work.label() + "; golem diff" + option + " --commits shows them"
 	case discards:

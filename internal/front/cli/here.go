@@ -314,14 +314,14 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 		chosen = cmp.Or(chosen, taken)
 		switch {
 		case chosen == nil && f.commits:
-			op, files := cmd.Name(), ""
-			if op != "pr" {
-				op, files = op+" --commits", "golem "+op+" without --commits is for changed files, "
+			op, what, files := cmd.Name(), "changes", ""
+			if !f.orChanges {
+				op, what, files = op+" --commits", "commits that your repository lacks", "golem "+op+" without --commits is for changed files, "
 			}
 			if dir, err := f.realDir(); err == nil && !inWorkTree(dir) {
 				return nil, &sandbox.Error{Op: op, Code: sandbox.ErrNotFound, Hint: "this directory is not in a git repository; " + files + "golem status lists the sessions"}
 			}
-			return nil, &sandbox.Error{Op: op, Code: sandbox.ErrNotFound, Hint: "no session here has commits that your repository lacks; " + files + "golem status lists the sessions"}
+			return nil, &sandbox.Error{Op: op, Code: sandbox.ErrNotFound, Hint: "no session here has " + what + "; " + files + "golem status lists the sessions"}
 		case chosen == nil:
 			return nil, f.noChanges(cmd.CommandPath())
 		case len(names) > 1 && findTerminal(false) == nil:
@@ -372,10 +372,12 @@ func (f *gateFlags) meantPath(err error) error {
 }
 
 // isWanted reports whether a command without --session may mean a session: it has changes,
-// or for --commits it has changed branches.
+// or for --commits it has changed branches, or for golem pr one of both.
 func (f *gateFlags) isWanted(w *workSession) (bool, error) {
 	if f.commits {
-		return w.program.Storage.Sessions.MayHaveCommits(w.Session)
+		if has, err := w.program.Storage.Sessions.MayHaveCommits(w.Session); err != nil || has || !f.orChanges {
+			return has, err
+		}
 	}
 	return w.program.Storage.Sessions.HasChanges(w.Session)
 }

@@ -14,9 +14,10 @@ import (
 func newPR() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pr [@SESSION]",
-		Short: "Push the commits of a session, and open a pull request",
+		Short: "Push the commits or changes of a session, and open a pull request",
 		Long: `Push the commits that the agent made in a session as a new branch of your repository on
-GitHub, and open a pull request. golem shows the text of the pull request and every commit
+GitHub, and open a pull request. If the agent made no commit, golem makes one of the changed
+files, on the branch that you have checked out. golem shows the text of the pull request and every commit
 with its diff, asks once, and pushes exactly these commits. It never forces. No worker and no
 agent can call this.
 
@@ -39,12 +40,12 @@ terminal to ask at.`,
   golem pr --repo github.example.com/team/shop --base develop --draft`,
 	}
 	f := addChoiceFlags(cmd)
-	f.commits = true
+	f.commits, f.orChanges = true, true
 	var a settle.PullRequestArgs
 	yes := false
 	cmd.Flags().StringVar(&a.Branch, "branch", "", "the branch to push; the name of the session if not given")
 	cmd.Flags().StringVar(&a.Base, "base", "", "the branch to merge into; the default branch of the repository if not given")
-	cmd.Flags().StringVar(&a.Title, "title", "", "the title; the first line of the first commit if not given")
+	cmd.Flags().StringVar(&a.Title, "title", "", "the title, also of the commit that golem makes; the first line of the first commit if not given")
 	cmd.Flags().StringVar(&a.Repo, "repo", "", "the repository: OWNER/NAME, or SERVER/OWNER/NAME; that of the remote origin if not given")
 	cmd.Flags().BoolVar(&a.Draft, "draft", false, "open it as a draft")
 	cmd.Flags().StringArrayVar(&a.Override, "override", nil, "push a file that a scanner holds back: PATH=REASON; may be given again")
@@ -56,7 +57,7 @@ terminal to ask at.`,
 			return err
 		}
 		if len(args) > 0 {
-			return usagef("golem pr takes all commits of a session, and no paths; @%s means the session", visible.Line(args[0], 100))
+			return usagef("golem pr takes all commits or changes of a session, and no paths; @%s means the session", visible.Line(args[0], 100))
 		}
 		if yes {
 			f.approval, a.Unseen = "approve_all", true

@@ -35,6 +35,8 @@ type gateFlags struct {
 	copy     bool
 	exitCode bool // end with the exit code of a command
 	commits  bool // the command is about commits
+	// orChanges is true if the command is also about the changes of a session without commits.
+	orChanges bool
 }
 
 func addGateFlags(cmd *cobra.Command) *gateFlags {

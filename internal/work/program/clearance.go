@@ -72,16 +72,7 @@ func (d *OpenWorker) publisher(step *calltree.Step, g tool.Gate) (p settle.Publi
 		}
 		return clearance.OpenGitHub(store, t, c.Env.Credentials(w))
 	}
-	p.Approver = func(ctx context.Context) (string, error) {
-		store, err := d.program.openGit(ctx)
-		if err != nil {
-			return "", err
-		}
-		if _, committer := c.Env.Persons(ctx, store, w); committer.Email != "golem@localhost" {
-			return committer.Name, nil
-		}
-		return "", nil
-	}
+	p.Persons = c.Persons
 	return p, []io.Closer{requests, c}
 }
 

@@ -54,7 +54,21 @@ type repositoryChange struct {
 }
 
 // Imports implements settle.Committer.
-func (c *Commits) Imports(ctx context.Context, beyond settle.Beyond) (list []settle.RepositoryImport, skipped []string, err error) {
+func (c *Commits) Imports(ctx context.Context, beyond settle.Beyond, changes *git.Commit) (list []settle.RepositoryImport, skipped []string, err error) {
+	if list, skipped, err = c.imports(ctx, beyond); err != nil || len(list) > 0 || changes == nil {
+		return list, skipped, err
+	}
+	im, more, err := c.stage(ctx, *changes, beyond)
+	if err == nil && len(im.Branches) > 0 {
+		list = append(list, im)
+	} else if im.Import != nil {
+		im.Close()
+	}
+	return list, append(skipped, more...), err
+}
+
+// imports returns an import for each repository with new commits.
+func (c *Commits) imports(ctx context.Context, beyond settle.Beyond) (list []settle.RepositoryImport, skipped []string, err error) {
 	l, err := c.store.ListChanges(c.session)
 	if err != nil {
 		return nil, nil, err
@@ -219,7 +233,7 @@ const maxGitFiles = 300_000
 // Read reads the commits that the session has made and that the user's repositories do not
 // have. skipped says which cannot be read.
 func (c *Commits) Read(ctx context.Context) (list []settle.CommitRepository, skipped []string, err error) {
-	imports, skipped, err := c.Imports(ctx, nil)
+	imports, skipped, err := c.imports(ctx, nil)
 	if err != nil {
 		return nil, skipped, err
 	}
@@ -234,7 +248,7 @@ func (c *Commits) Read(ctx context.Context) (list []settle.CommitRepository, ski
 // Count returns how many commits the session has made that the user's repositories do not
 // have.
 func (c *Commits) Count(ctx context.Context) (n int, err error) {
-	imports, _, err := c.Imports(ctx, nil)
+	imports, _, err := c.imports(ctx, nil)
 	for _, im := range imports {
 		n += len(im.Commits)
 		im.Close()

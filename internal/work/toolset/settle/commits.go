@@ -22,8 +22,9 @@ type Committer interface {
 	// Imports returns an import for each repository with new commits. The caller closes
 	// them. skipped says what cannot be read, in words for the user. If beyond is not nil, it
 	// returns the commits of a remote of a repository, by the sandbox's name of its work tree:
-	// see git.Target.Import.
-	Imports(ctx context.Context, beyond Beyond) (list []RepositoryImport, skipped []string, err error)
+	// see git.Target.Import. If changes is not nil and the session has no commits, Imports makes
+	// one of the changes of the session, with the files, the base and the time.
+	Imports(ctx context.Context, beyond Beyond, changes *git.Commit) (list []RepositoryImport, skipped []string, err error)
 	// Names returns the id of the session, for the names of references, and its name.
 	naming.Named
 	// MarkTaken records which versions of files the taken commits hold: the hashes of the
@@ -239,7 +240,7 @@ func prepareCommits(ctx context.Context, c Committer, branch, next string) (tool
 
 // readAll reads the commits of all repositories. skipped says what it did not read.
 func readAll(ctx context.Context, c Committer) (list []CommitRepository, skipped []string, err error) {
-	imports, skipped, err := c.Imports(ctx, nil)
+	imports, skipped, err := c.Imports(ctx, nil, nil)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -281,7 +282,7 @@ func tipsOf(list []CommitRepository) string {
 // takeCommits takes exactly the commits that were shown. The hash of a commit covers all
 // that is in it.
 func takeCommits(ctx context.Context, c Committer, branch, seen string) (tool.Result, error) {
-	imports, _, err := c.Imports(ctx, nil)
+	imports, _, err := c.Imports(ctx, nil, nil)
 	if err != nil {
 		return tool.Result{}, err
 	}

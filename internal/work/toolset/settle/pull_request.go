@@ -28,8 +28,8 @@ type Publisher struct {
 	GitHub func(ctx context.Context, server, repo string) (*clearance.GitHub, error)
 	// Scanners returns the scanners for results.
 	Scanners func() (*scan.Set, error)
-	// Approver is the name of the user, "" if it is not known.
-	Approver func(context.Context) (string, error)
+	// Persons returns the author and the committer of commits of the user.
+	Persons func(context.Context) (author, committer git.Person, err error)
 }
 
 // prOp is the operation in errors about pull requests, as the user types it.
@@ -90,7 +90,7 @@ type destination struct {
 
 // prepare works out what to push and the pull request, and asks nothing.
 func (p *publication) prepare(ctx context.Context) (tool.Preparation, error) {
-	imports, skipped, err := p.Imports(ctx, p.beyond)
+	imports, skipped, err := p.read(ctx, p.beyond)
 	if err != nil {
 		return tool.Preparation{}, err
 	}
@@ -113,12 +113,15 @@ func (p *publication) prepare(ctx context.Context) (tool.Preparation, error) {
 	if err != nil {
 		return tool.Preparation{}, err
 	}
-	who, err := p.Approver(ctx)
+	who, _, err := p.Persons(ctx)
 	if err != nil {
 		return tool.Preparation{}, err
 	}
+	if who.Email == "golem@localhost" { // git knows no name of the user
+		who.Name = ""
+	}
 	pr := clearance.PullRequest{Server: to.server, Repo: to.repo, Branch: p.args.Branch, Commit: im.Branches[0].Commit, Base: to.base, Draft: p.args.Draft,
-		Title: cmp.Or(p.args.Title, titleOf(commits.Commits)), Body: describePullRequest(commits.Commits, im.Name, who, p.args.Unseen)}
+		Title: cmp.Or(p.args.Title, titleOf(commits.Commits)), Body: describePullRequest(commits.Commits, im.Name, who.Name, p.args.Unseen)}
 	was := to.branches[pr.Branch]
 	if was != "" {
 		if pr.URL, err = to.Find(ctx, pr.Branch, pr.Commit); err != nil {
@@ -161,6 +164,24 @@ func describePublication(pr clearance.PullRequest, was git.Hash, commits int) st
 	default:
 		return push + "new branch " + where + ", at " + string(pr.Commit[:12]) + ", and " + open + " to merge it into " + pr.Base
 	}
+}
+
+// read returns the imports of the session's commits. If it has none, it returns that of one commit
+// with the changes of the session. The caller closes them.
+func (p *publication) read(ctx context.Context, beyond Beyond) (list []RepositoryImport, skipped []string, err error) {
+	c := &git.Commit{Message: cmp.Or(p.args.Title, "Changes of session "+naming.Label(p)) + "\n"}
+	if c.Author, c.Committer, err = p.Persons(ctx); err != nil {
+		return nil, nil, err
+	}
+	return p.Imports(ctx, beyond, c)
+}
+
+// A withChanges reads the commits of a session, or one with its changes.
+type withChanges struct{ *publication }
+
+// Imports implements Committer.
+func (w withChanges) Imports(ctx context.Context, beyond Beyond, _ *git.Commit) ([]RepositoryImport, []string, error) {
+	return w.read(ctx, beyond)
 }
 
 // beyond returns the commits that the repository on GitHub has, except those of the branch to
@@ -221,7 +242,7 @@ func (p *publication) only(ctx context.Context, imports []RepositoryImport, skip
 	case 1:
 		return imports[0], p.found[imports[0].Name], nil
 	case 0:
-		hint := "the session has no commits that the repository on GitHub lacks"
+		hint := "the session has nothing that the repository on GitHub lacks"
 		if len(skipped) > 0 {
 			hint += "; " + strings.Join(skipped, "; ")
 		}
@@ -349,7 +370,7 @@ func (c closer) Close() error {
 // at most once: if golem is killed in between, the next call finds out what GitHub has.
 func (p *publication) publish(ctx context.Context, to *destination, pr clearance.PullRequest, was git.Hash, versions map[string][]string) (r tool.Result, err error) {
 	if was != pr.Commit {
-		imports, _, err := p.Imports(ctx, func(context.Context, string, *git.Target) ([]git.Hash, error) {
+		imports, _, err := p.read(ctx, func(context.Context, string, *git.Target) ([]git.Hash, error) {
 			return p.known(to), nil
 		})
 		if err != nil {
@@ -357,7 +378,7 @@ func (p *publication) publish(ctx context.Context, to *destination, pr clearance
 		}
 		defer closeAll(imports)
 		if len(imports) != 1 || len(imports[0].Branches) != 1 || imports[0].Branches[0].Commit != pr.Commit {
-			return r, &sandbox.Error{Op: prOp, Code: sandbox.ErrConflict, Hint: "the session has made other commits since these were shown; nothing was pushed; golem pr shows them"}
+			return r, &sandbox.Error{Op: prOp, Code: sandbox.ErrConflict, Hint: "the session has other commits or changes than those that were shown; nothing was pushed; golem pr shows them"}
 		}
 		if err := to.PushImport(ctx, imports[0].Import, pr.Branch, was, pr.Commit); err != nil {
 			return r, err
@@ -402,7 +423,7 @@ func notOpened(pr clearance.PullRequest, err error) error {
 
 // prepareManually prepares to take the commits as a branch, which the user then pushes.
 func (p *publication) prepareManually(ctx context.Context) (tool.Preparation, error) {
-	ready, err := prepareCommits(ctx, p.Committer, p.args.Branch, "git push origin "+p.args.Branch+", then open the pull request: "+p.form)
+	ready, err := prepareCommits(ctx, withChanges{p}, p.args.Branch, "git push origin "+p.args.Branch+", then open the pull request: "+p.form)
 	ready.Warnings = append([]string{"golem pushes nothing and opens no pull request: " + p.manual}, ready.Warnings...)
 	return ready, err
 }
