@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -246,6 +247,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	f.tell(cmd, p, gate, agent, x, args[0]) // only now, because a session that did not open needs no report
 	note(cmd, slices.Concat(gate.StartNotes, gate.Notes, outside)...)
+	start := time.Now()
 	r := gate.Do(cmd.Context(), policy.User, call)
 	ran, began := r.Data.(jail.Result)
 	if r.Changes = nil; r.Words() != "" || len(r.Notes) > 0 || r.Err != nil {
@@ -259,6 +261,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 		err = cmp.Or(err, wrong)
 		printWaitingHosts(cmd.ErrOrStderr(), gate.WaitingHosts(), f.hosts.why())
 		f.tellCost(cmd.ErrOrStderr(), gate, agent, args[0])
+		traceAgent(cmd, p, gate, args[0], start, ran.Code)
 	}
 	late := gate.Close()
 	err = withLate(cmd, err, late)

@@ -6,6 +6,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/jail/network"
 	"github.com/golem-forge/golem/internal/people/visible"
@@ -37,6 +40,25 @@ func checkBudget(p *program.Program, agent network.Agent) error {
 		advice = "leave out --net on, or name hosts: --net +HOST"
 	}
 	return usagef("budget: %s can read %s itself, so golem does not count its requests and cannot keep the limits; %s", visible.Text(agent.Profile.Name), strings.Join(readable, ", "), advice)
+}
+
+// traceAgent sends a span of an agent with what it has asked of models, if golem counted that and
+// the user's environment asks for traces.
+func traceAgent(cmd *cobra.Command, p *program.Program, gate *program.OpenWorker, command string, start time.Time, code int) {
+	spent, err := gate.Spent()
+	if err != nil || spent.IsEmpty() {
+		return
+	}
+	tell := func(text string) { note(cmd, text) }
+	t := newTracer(p, tell)
+	if t == nil {
+		return
+	}
+	gate.Record(t.requests)
+	t.begin(gate.Session.ID)
+	t.AddAgent(visible.Line(filepath.Base(command), maxMark), start, time.Now(), code, spent)
+	t.end(tell)
+	t.requests.Close()
 }
 
 // tellCost prints what an agent has cost.

@@ -5,11 +5,13 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/golem-forge/golem/internal/work/run"
+	"github.com/golem-forge/golem/internal/work/spending"
 )
 
 // Spans makes spans of the events of a run. Its queue has a limit: spans beyond it
@@ -112,6 +114,26 @@ func (r *Spans) beginAgent(e run.Event, chain string) {
 		}
 	}
 	r.agents = append(r.agents, &open{Span: span, chain: chain, worker: e.Worker})
+}
+
+// AddAgent adds the span of a foreign agent that has ended, with its exit code and with what it has
+// asked of models.
+func (r *Spans) AddAgent(name string, start, end time.Time, code int, spent spending.Account) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	span := Span{ID: newID(spanBytes), Parent: r.settings.Parent.Span, Name: "invoke_agent " + name, Kind: Internal, Start: start, End: end, Error: code != 0,
+		Attributes: []Attribute{Text("gen_ai.operation.name", "invoke_agent"), Text("gen_ai.agent.name", name), Text("gen_ai.conversation.id", r.session),
+			Number("golem.requests", spent.Requests), Number("gen_ai.usage.input_tokens", spent.Input()), Number("gen_ai.usage.output_tokens", spent.Tokens.Output)}}
+	if spent.Cost > 0 {
+		span.Attributes = append(span.Attributes, Amount("golem.cost", spent.Cost))
+	}
+	if spent.Unpriced+spent.Unreported+spent.Uncounted > 0 {
+		span.Attributes = append(span.Attributes, Number("golem.not_counted", spent.Unpriced+spent.Unreported+spent.Uncounted))
+	}
+	if code != 0 {
+		span.Attributes = append(span.Attributes, Text("error.type", strconv.Itoa(code)))
+	}
+	r.add(span)
 }
 
 // agentID returns the id of the last worker with a chain that works.

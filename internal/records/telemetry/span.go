@@ -30,6 +30,7 @@ type Attribute struct {
 	key    string
 	text   string
 	number int64
+	amount *float64 // in place of the others
 	isText bool
 }
 
@@ -39,11 +40,17 @@ func Text(key, value string) Attribute { return Attribute{key: key, text: value,
 // Number returns an attribute with a whole number.
 func Number(key string, value int64) Attribute { return Attribute{key: key, number: value} }
 
+// Amount returns an attribute with a number that may have a fraction.
+func Amount(key string, value float64) Attribute { return Attribute{key: key, amount: &value} }
+
 // MarshalJSON implements json.Marshaler. OTLP writes whole numbers as texts.
 func (a Attribute) MarshalJSON() ([]byte, error) {
-	value := map[string]string{"intValue": strconv.FormatInt(a.number, 10)}
-	if a.isText {
-		value = map[string]string{"stringValue": a.text}
+	value := map[string]any{"intValue": strconv.FormatInt(a.number, 10)}
+	switch {
+	case a.amount != nil:
+		value = map[string]any{"doubleValue": *a.amount}
+	case a.isText:
+		value = map[string]any{"stringValue": a.text}
 	}
 	return json.Marshal(map[string]any{"key": a.key, "value": value})
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/work/model"
 	"github.com/golem-forge/golem/internal/work/run"
+	"github.com/golem-forge/golem/internal/work/spending"
 )
 
 func TestRead(t *testing.T) {
@@ -44,6 +45,24 @@ func TestRead(t *testing.T) {
 	} {
 		if got := parseParent(text); got != want {
 			t.Errorf("%s: got %+v", text, got)
+		}
+	}
+}
+
+// TestAgentSpan checks the span of a foreign agent.
+func TestAgentSpan(t *testing.T) {
+	r := NewRecorder(Settings{Service: "golem"}, "1")
+	r.SetSession("abc")
+	start := time.Unix(1, 0)
+	r.AddAgent("claude", start, start.Add(time.Minute), 3, spending.Account{Requests: 41, Cost: 3.1, Uncounted: 2, Tokens: model.Usage{Input: 10, CacheRead: 90, Output: 7}})
+	body, spans, err := r.Take()
+	if err != nil || spans != 1 {
+		t.Fatal(spans, err)
+	}
+	for _, want := range []string{`"name":"invoke_agent claude"`, `"startTimeUnixNano":"1000000000","status":{"code":2}`, `{"key":"gen_ai.conversation.id","value":{"stringValue":"abc"}}`, `{"key":"golem.requests","value":{"intValue":"41"}}`,
+		`{"key":"gen_ai.usage.input_tokens","value":{"intValue":"100"}}`, `{"key":"gen_ai.usage.output_tokens","value":{"intValue":"7"}}`, `{"key":"golem.cost","value":{"doubleValue":3.1}}`, `{"key":"golem.not_counted","value":{"intValue":"2"}}`, `{"key":"error.type","value":{"stringValue":"3"}}`} {
+		if !strings.Contains(string(body), want) {
+			t.Errorf("the span lacks %s:\n%s", want, body)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/jail/egress"
+	"github.com/golem-forge/golem/internal/jail/network"
 	"github.com/golem-forge/golem/internal/records/audit"
 	"github.com/golem-forge/golem/internal/records/state"
 	"github.com/golem-forge/golem/internal/work/spending"
@@ -87,6 +88,9 @@ func (m *meter) close() error {
 		Args: map[string]any{"requests": now.Requests, "input_tokens": now.Input(), "output_tokens": now.Tokens.Output, "dollars": now.Cost, "program": d.exec.Command},
 		Note: now.String()}, audit.Written)
 }
+
+// Record has requests of golem itself recorded in the journal.
+func (d *OpenWorker) Record(o *network.OwnRequests) { o.RecordIn(d.networks, d.Workers) }
 
 // Spent returns what the program that the user runs has asked of models, and what that cost.
 func (d *OpenWorker) Spent() (spending.Account, error) { return d.spending.spent() }

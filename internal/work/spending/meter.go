@@ -126,7 +126,11 @@ func (m *Meter) limit(r *http.Request, d *measure) *http.Response {
 		d.mostUsage = q.most
 		cost, known := prices.Cost(d.model, q.most)
 		if m.o.Limits.Cost > 0 && (!known || q.dear) {
-			err = fmt.Errorf("the price of %s is not known, so golem cannot keep budget.cost; choose another model, or use budget.tokens", d.model)
+			other := "choose another model"
+			if d.place.vendor == "openrouter" {
+				other = "OpenRouter names the price only in its answer; use the API of the model's vendor"
+			}
+			err = fmt.Errorf("the price of %s is not known, so golem cannot keep budget.cost; %s, or limit budget.tokens or budget.turns", d.model, other)
 			break
 		}
 		d.most.Cost = cost
