@@ -60,6 +60,7 @@ var rowsElsewhere = map[string]string{
 	"golem exec --name fix-login claude":                     "testdata/script/session-names.txtar, with a shell",
 	"golem exec --session fix-login claude":                  "testdata/script/session-names.txtar, with a shell",
 	"golem diff @fix-login":                                  "testdata/script/session-names.txtar",
+	"golem pr":                                               "TestPullRequest, against a server on this machine",
 	"sudo mkdir -p /etc/golem":                               "testdata/script/policy.txtar",
 	`echo "network: off" \| sudo tee /etc/golem/policy.yaml`: "testdata/script/policy.txtar",
 }
