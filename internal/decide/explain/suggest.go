@@ -3,6 +3,7 @@ package explain
 import (
 	"cmp"
 	"net"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -29,9 +30,10 @@ const untrustedRead = "untrusted: "
 func (p *Past) Add(r audit.Record) {
 	p.connections.Add(r)
 	isConnection := r.Tool == audit.ConnectTool
-	switch {
-	case strings.HasPrefix(r.By, untrustedRead), r.Kind == audit.Refusal && r.Code != noticeCode, isConnection && r.Decision == "yes", isConnection && r.Kind == audit.Answer:
+	if strings.HasPrefix(r.By, untrustedRead) || r.Kind == audit.Refusal && r.Code != noticeCode || isConnection && (r.Decision == "yes" || r.Kind == audit.Answer) {
 		p.suspect = true
+	}
+	switch {
 	case r.Kind == audit.Intent && !isConnection:
 		p.calls = append(p.calls, r)
 	case r.Kind == audit.Outcome && !isConnection:
@@ -43,6 +45,35 @@ func (p *Past) Add(r audit.Record) {
 	if tainted, _ := r.Args["tainted"].(bool); tainted {
 		p.suspect = true
 	}
+}
+
+// changed returns the paths that the session changed, in the files that workers see. known is false
+// if the journal does not have all of them.
+func (p *Past) changed() (paths []string, known bool) {
+	known = true
+	for _, r := range p.calls {
+		end, ended := p.outcomes[r.Call]
+		if r.Tool == "apply_changes" || r.Tool == "undo" { // of the user, outside the session
+			continue
+		}
+		known = known && (ended || r.Command() == "")
+		if end.Files != nil {
+			known = known && end.Files.More == 0 && end.Files.Unlisted == ""
+			for _, f := range end.Files.List {
+				paths = append(paths, f.Path)
+			}
+		}
+		for _, e := range r.Effects {
+			verb, target, _ := strings.Cut(e, " ")
+			if known = known && !strings.HasPrefix(e, "⟨"); (verb == policy.Write.String() || verb == policy.Delete.String()) && end.Code == "" {
+				paths = append(paths, strings.TrimSuffix(target, "/**"))
+			}
+		}
+	}
+	slices.Sort(paths)
+	paths = slices.Compact(paths)
+	known = known && !slices.ContainsFunc(paths, func(name string) bool { return !strings.HasPrefix(name, "/") || strings.ContainsAny(name, "⟨…") })
+	return paths, known
 }
 
 // noticeCode is the code of a record about a request that passed.
@@ -178,6 +209,11 @@ type Proposal struct {
 	Before, After int
 	// Open is how many commands had the whole network. The journal does not have their hosts.
 	Open int
+	// Written are the paths that the session changed. If the journal does not have all of them,
+	// WrittenKnown is false.
+	Written      []string
+	WrittenKnown bool
+	Commands     []*CommandRules // for the shell of workers
 
 	past     *Past
 	replayed map[int]bool // which connections the proposal must allow
@@ -188,6 +224,8 @@ type Proposal struct {
 // and noticed no untrusted content.
 func (p *Past) Propose(today policy.Hosts) Proposal {
 	made := Proposal{past: p}
+	made.Written, made.WrittenKnown = p.changed()
+	made.Commands = p.commandRules()
 	b := make(builder)
 	before, after := make(map[string]bool), make(map[string]bool)
 	for _, r := range p.calls {
@@ -390,6 +428,17 @@ func (made Proposal) Replay(subject func(worker string) (Subject, error)) (Repla
 		return s, err
 	}
 	again.Calls = len(made.past.calls)
+	for _, c := range made.Commands {
+		again.Fails = append(again.Fails, c.replay()...)
+	}
+	for _, r := range made.past.calls {
+		if failed, err := made.replayFiles(r, of); err != nil || failed != "" {
+			again.Fails = append(again.Fails, failed)
+			if err != nil {
+				return again, err
+			}
+		}
+	}
 	for i, c := range made.past.connections.List {
 		if !made.replayed[i] {
 			continue
@@ -407,4 +456,58 @@ func (made Proposal) Replay(subject func(worker string) (Subject, error)) (Repla
 		}
 	}
 	return again, nil
+}
+
+// replayFiles decides again about the files that a call changed. It returns the first that golem would
+// not let it change, "" for none.
+func (made Proposal) replayFiles(r audit.Record, of func(worker string) (Subject, error)) (string, error) {
+	one := &Past{calls: []audit.Record{r}, outcomes: made.past.outcomes}
+	paths, _ := one.changed()
+	worker := ""
+	if len(r.Workers) > 0 {
+		worker = r.Workers[len(r.Workers)-1]
+	}
+	s, err := of(worker)
+	for _, name := range paths {
+		if d := s.Grant.Decide(policy.Effect{Verb: policy.Write, Target: name}); d.Approval == policy.Blocked {
+			return "write " + sandbox.Shown(name), err
+		}
+	}
+	return "", err
+}
+
+// Places returns where the subject can write: the writable mounts, and the directories in them.
+func (s Subject) Places() (list []string, err error) {
+	files, err := NewSandbox(s.Mounts, s.Protect)
+	if err != nil {
+		return nil, err
+	}
+	protected := files.Protection()
+	for _, m := range s.Mounts {
+		if m.Access < sandbox.ReadWrite {
+			continue
+		}
+		list = append(list, m.Target)
+		entries, err := files.List(m.Target)
+		if err != nil && sandbox.CodeOf(err) != sandbox.ErrNotFound {
+			return nil, err
+		}
+		for _, e := range entries {
+			if name := path.Join(m.Target, e.Name); e.IsDir() && protected(name) == "" {
+				list = append(list, name)
+			}
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+// CountWritable counts the places of a list that files let be written.
+func CountWritable(files policy.Files, places []string) (n int) {
+	for _, name := range places {
+		if files.Access(name) >= sandbox.ReadWrite {
+			n++
+		}
+	}
+	return n
 }

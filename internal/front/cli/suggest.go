@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,9 +25,11 @@ func newSuggest() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "suggest [SESSION]",
 		Short: "Suggest the smallest policy that allows what a session did",
-		Long: `Read in the journal which hosts the commands of a session reached, and suggest the smallest
-list of hosts that allows the same, with the methods and paths that golem saw. SESSION is a
-name or an id, also of a session that is gone. Without it golem takes the last one.
+		Long: `Read in the journal which hosts the commands of a session reached and which files they
+changed, and suggest the smallest policy that allows the same: the list of hosts, with the
+methods and paths that golem saw, read-only directories where the session changed nothing, and
+for workers with a shell the rules for the commands that ran without a question.
+SESSION is a name or an id, also of a session that is gone. Without it golem takes the last one.
 
 golem decides again about every recorded call under the suggestion, and prints how many would
 fail. It lists, and does not suggest, hosts that golem refused or asked about, connections that
@@ -33,7 +37,7 @@ failed, and those after the session had read untrusted content. If golem refused
 something, the suggestion allows nothing that the project does not allow today.
 
 golem writes nothing. With --write it shows the change of the project file, and writes it if
-you approve it; --yes approves it.
+you approve it; --yes approves it. You write rules for commands into the file of the worker.
 
 Exit code 0: no call would fail; 1: some would; 2: no such session; 3: not approved.`,
 		Example: "  golem suggest\n  golem suggest fix-login --write\n  golem suggest 2zdttm --json",
@@ -58,21 +62,27 @@ type suggest struct {
 	proposal explain.Proposal
 	replay   explain.Replay
 	change   fileChange
-	isNew    bool // there is no project file
+	isNew    bool   // there is no project file
+	places   [2]int // how many places the session could write to, and could with the suggestion
 }
 
 // A suggestionDocument is a suggestion for --json.
 type suggestionDocument struct {
-	Session string                `json:"session"`
-	Calls   int                   `json:"calls"`
-	Fails   []string              `json:"fails"`
-	Allow   []hostDocument        `json:"allow"`
-	Beyond  []string              `json:"beyond_project"`
-	Before  int                   `json:"hosts_before"` // -1 for all
-	After   int                   `json:"hosts_after"`
-	Open    int                   `json:"commands_with_whole_network"`
-	Skipped []explain.SkippedHost `json:"not_suggested"`
-	Diff    string                `json:"diff"`
+	Session string                  `json:"session"`
+	Calls   int                     `json:"calls"`
+	Fails   []string                `json:"fails"`
+	Allow   []hostDocument          `json:"allow"`
+	Beyond  []string                `json:"beyond_project"`
+	Before  int                     `json:"hosts_before"` // -1 for all
+	After   int                     `json:"hosts_after"`
+	Open    int                     `json:"commands_with_whole_network"`
+	Written []string                `json:"written"`
+	Known   bool                    `json:"written_known"`
+	Places  int                     `json:"writable_before"`
+	Left    int                     `json:"writable_after"`
+	Skipped []explain.SkippedHost   `json:"not_suggested"`
+	Rules   []*explain.CommandRules `json:"command_rules"`
+	Diff    string                  `json:"diff"`
 }
 
 // A hostDocument is a rule for --json.
@@ -175,28 +185,60 @@ func (s *suggest) try() error {
 	if s.isNew {
 		old = []byte("sandbox: {root: ., mode: overlay}\n")
 	}
-	if s.change.text, err = project.RewriteHosts(name, old, policy.HostsOfRules(s.proposal.Hosts...)); err != nil {
-		return err
+	s.change.text = old
+	hosts, today := policy.Grant{Hosts: policy.HostsOfRules(s.proposal.Hosts...)}, policy.Grant{Hosts: s.program.Project.Network}
+	if s.isNew || len(today.Within(hosts)) > 0 || len(hosts.Within(today)) > 0 {
+		if s.change.text, err = project.RewriteHosts(name, old, hosts.Hosts); err != nil {
+			return err
+		}
 	}
+	for _, split := range []bool{true, false} { // the smallest first
+		text, err := s.program.Project.RewriteMounts(name, s.change.text, s.proposal.Written, split)
+		if s.isNew || !s.proposal.WrittenKnown || err != nil {
+			break
+		}
+		if err = s.replayWith(text); err == nil && len(s.replay.Fails) == 0 {
+			s.change.text = text
+			return nil
+		}
+	}
+	return s.replayWith(s.change.text)
+}
+
+// replayWith decides again about the session with another project file.
+func (s *suggest) replayWith(text []byte) error {
 	o := s.options
-	o.Text = s.change.text
+	o.Text = text
 	smaller, err := program.Load(o)
 	if err != nil {
 		return err
 	}
-	s.replay, err = s.proposal.Replay(func(worker string) (explain.Subject, error) {
+	if s.replay, err = s.proposal.Replay(func(worker string) (explain.Subject, error) {
 		if smaller.Worker(worker) == nil { // golem exec, or a worker that is gone
 			worker = ""
 		}
 		return smaller.Subject(worker)
-	})
+	}); err != nil {
+		return err
+	}
+	today, err := s.program.Subject("")
+	if err != nil {
+		return err
+	}
+	places, err := today.Places()
+	for _, m := range smaller.Project.Mounts {
+		if !slices.Contains(places, m.Target) {
+			places = append(places, m.Target)
+		}
+	}
+	s.places = [2]int{explain.CountWritable(s.program.Project.Grant().Files, places), explain.CountWritable(smaller.Project.Grant().Files, places)}
 	return err
 }
 
 func (s *suggest) document() suggestionDocument {
 	p := s.proposal
 	d := suggestionDocument{Session: s.session, Calls: s.replay.Calls, Fails: append([]string{}, s.replay.Fails...), Allow: []hostDocument{}, Beyond: []string{},
-		Before: p.Before, After: p.After, Open: p.Open, Skipped: append([]explain.SkippedHost{}, p.Skipped...), Diff: strings.Join(s.change.diff(), "\n")}
+		Before: p.Before, After: p.After, Open: p.Open, Written: append([]string{}, p.Written...), Known: p.WrittenKnown, Places: s.places[0], Left: s.places[1], Skipped: append([]explain.SkippedHost{}, p.Skipped...), Rules: append([]*explain.CommandRules{}, p.Commands...), Diff: strings.Join(s.change.diff(), "\n")}
 	for _, r := range p.Hosts {
 		d.Allow = append(d.Allow, hostDocument{r.Host, r.Ports, r.Methods, r.Paths, r.GitRead, r.Credential})
 	}
@@ -228,8 +270,14 @@ func (s *suggest) print(w io.Writer) {
 		}
 		printColumns(w, rows)
 	}
+	for _, c := range p.Commands {
+		s.printRules(w, c)
+	}
 	if p.Open > 0 {
 		fmt.Fprintf(w, "%s had the whole network: golem did not record its hosts, and suggests none of them\n", visible.Count(p.Open, "command"))
+	}
+	if !p.WrittenKnown {
+		fmt.Fprintln(w, "the journal does not have all files that the session changed, so every directory stays writable")
 	}
 	for _, one := range s.replay.Fails {
 		fmt.Fprintf(w, "would fail: %s\n", one)
@@ -240,11 +288,29 @@ func (s *suggest) print(w io.Writer) {
 	}
 }
 
+// printRules prints the rules for the shell of a worker, as its file has them.
+func (s *suggest) printRules(w io.Writer, c *explain.CommandRules) {
+	if len(c.Patterns) > 0 {
+		fmt.Fprintf(w, "rules for the commands of %s, to write under toolsets.shell in its file:\n  rules:\n", sandbox.Shown(c.Worker))
+		for _, text := range c.Patterns {
+			fmt.Fprintf(w, "    - {pattern: %s, approval: preApproved}\n", strconv.Quote(text))
+		}
+		fmt.Fprintln(w, "  default: {approval: ask}")
+	}
+	for _, text := range c.Asks {
+		fmt.Fprintf(w, "no rule for %s\n", text)
+	}
+}
+
 // fewer says how much smaller the suggestion is than what the session had.
 func (s *suggest) fewer() string {
 	p := s.proposal
-	if p.Before < 0 {
-		return visible.Count(p.After, "host") + " instead of all"
+	hosts := visible.Count(p.After, "host") + " instead of all"
+	if p.Before >= 0 {
+		hosts = fmt.Sprintf("%s (of %d)", visible.Count(p.Before-p.After, "host"), p.Before)
 	}
-	return fmt.Sprintf("%s fewer than the session had (%d instead of %d)", visible.Count(p.Before-p.After, "host"), p.After, p.Before)
+	if s.isNew {
+		return hosts + " fewer than the session had"
+	}
+	return fmt.Sprintf("%s and %s (of %d) fewer than the session had", hosts, visible.Count(s.places[0]-s.places[1], "writable place"), s.places[0])
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/work/strictyaml"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // RewriteHosts returns a project file with other hosts for commands. It writes the key network anew,
@@ -111,7 +112,7 @@ func rewrite(file string, data []byte, before, after strictyaml.Node) ([]byte, e
 		for end > from+1 && (strings.TrimSpace(lines[end-1]) == "" || lines[end-1][0] == '#') { // they belong to the next key
 			end--
 		}
-		inLine := f.Value.Kind == strictyaml.Map && f.Value.Place.Line == f.Key.Place.Line
+		inLine := f.Value.Kind == strictyaml.Map && f.Value.Place.Line == f.Key.Place.Line && !hasMaps(value)
 		lines = slices.Replace(lines, from, end, renderKey(f.Key.Text, value, inLine)...)
 	}
 	for _, f := range after.Fields {
@@ -137,7 +138,7 @@ func renderKey(key string, n strictyaml.Node, inLine bool) []string {
 	}
 	lines := []string{key + ":\n"}
 	for _, f := range n.Fields {
-		if f.Value.Kind != strictyaml.List || len(f.Value.Items) == 0 || !slices.ContainsFunc(f.Value.Items, func(one strictyaml.Node) bool { return one.Kind == strictyaml.Map }) {
+		if !isLong(f.Value) {
 			lines = append(lines, "  "+f.Key.Text+": "+renderFlow(f.Value)+"\n")
 			continue
 		}
@@ -145,8 +146,22 @@ func renderKey(key string, n strictyaml.Node, inLine bool) []string {
 		for _, one := range f.Value.Items {
 			lines = append(lines, "    - "+renderFlow(one)+"\n")
 		}
+		for _, one := range f.Value.Fields {
+			lines = append(lines, "    "+flowScalar(one.Key.Text)+": "+renderFlow(one.Value)+"\n")
+		}
 	}
 	return lines
+}
+
+// isLong reports whether a value takes several lines: a list or map of maps.
+func isLong(n strictyaml.Node) bool {
+	return slices.ContainsFunc(n.Items, func(one strictyaml.Node) bool { return one.Kind == strictyaml.Map }) ||
+		slices.ContainsFunc(n.Fields, func(f strictyaml.Field) bool { return f.Value.Kind == strictyaml.Map })
+}
+
+// hasMaps reports whether a value in a map takes several lines.
+func hasMaps(n strictyaml.Node) bool {
+	return slices.ContainsFunc(n.Fields, func(f strictyaml.Field) bool { return isLong(f.Value) })
 }
 
 // renderFlow returns a value on one line.
@@ -170,4 +185,96 @@ func renderFlow(n strictyaml.Node) string {
 		return strconv.Quote(n.Text)
 	}
 	return flowScalar(n.Text)
+}
+
+// RewriteMounts returns a project file in which commands and tools may write only where a session
+// wrote: paths are what it changed. Other writable directories become read-only. With split, so
+// does the root if the changes in it are all in directories of it, which get mounts of their own. The
+// error is a strictyaml.Problems.
+func (p *Project) RewriteMounts(file string, data []byte, paths []string, split bool) ([]byte, error) {
+	tree, problems := strictyaml.Parse(file, data)
+	if err := problems.Err(); err != nil {
+		return nil, err
+	}
+	used := make(map[string][]string) // by target
+	for _, name := range paths {
+		if i := p.mountOf(name); i >= 0 {
+			used[p.Mounts[i].Target] = append(used[p.Mounts[i].Target], name)
+		}
+	}
+	top, ok := tree.At("sandbox")
+	if !ok {
+		return data, nil
+	}
+	for _, m := range p.Mounts {
+		if m.Access() < sandbox.ReadWrite || p.Dialect == "mounts" && m.Target == "/" {
+			continue
+		}
+		if len(used[m.Target]) == 0 {
+			top = setReadOnly(top, m)
+		}
+	}
+	if i := p.mountOf("/"); i >= 0 && p.Dialect == "mounts" && p.Mounts[i].Access() >= sandbox.ReadWrite && top.Has("root") {
+		dirs, apart := directories(used["/"])
+		if len(dirs) == 0 {
+			top = readOnly(top)
+		} else if split && apart && p.Mounts[i].Suffixes == nil && p.Mounts[i].MaxFileBytes == 0 {
+			top = splitRoot(top, p.Mounts[i].Mode, dirs)
+		}
+	}
+	return rewrite(file, data, tree, tree.Set([]string{"sandbox"}, top))
+}
+
+// readOnly returns the map of a directory with the mode ro.
+func readOnly(n strictyaml.Node) strictyaml.Node {
+	return without(n, "readonly").Set([]string{"mode"}, scalarNode(strictyaml.Place{}, "ro"))
+}
+
+// setReadOnly makes one mount, zone or path read-only, if it has a map of its own.
+func setReadOnly(top strictyaml.Node, m Mount) strictyaml.Node {
+	for _, key := range []string{"zones", "paths"} {
+		if one, ok := top.At(key, m.Name); ok && m.Name != "" && one.Kind == strictyaml.Map {
+			return top.Set([]string{key, m.Name}, readOnly(one))
+		}
+	}
+	list, ok := top.At("mounts")
+	if !ok || m.Name != "" {
+		return top
+	}
+	list.Items = slices.Clone(list.Items)
+	for i, one := range list.Items {
+		target, _ := one.At("target")
+		if name, why := canonicalTarget(target.Text); why == "" && name == m.Target {
+			list.Items[i] = readOnly(one)
+		}
+	}
+	return top.Set([]string{"mounts"}, list)
+}
+
+// directories returns the directories of the root that paths are in, and whether each path is in one.
+func directories(paths []string) (dirs []string, apart bool) {
+	apart = true
+	for _, name := range paths {
+		dir, _, in := strings.Cut(strings.TrimPrefix(name, "/"), "/")
+		dirs, apart = append(dirs, dir), apart && in
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs), apart
+}
+
+// splitRoot makes the root read-only, and adds mounts for directories of it.
+func splitRoot(top strictyaml.Node, mode string, dirs []string) strictyaml.Node {
+	root, _ := top.At("root")
+	top = readOnly(top)
+	list, _ := top.At("mounts")
+	list.Kind, list.Items = strictyaml.List, slices.Clone(list.Items)
+	for _, dir := range dirs {
+		source := strings.TrimSuffix(root.Text, "/") + "/" + dir
+		one := strictyaml.Node{Kind: strictyaml.Map}
+		for _, f := range [][2]string{{"source", source}, {"target", "/" + dir}, {"mode", mode}} {
+			one = one.Set([]string{f[0]}, scalarNode(strictyaml.Place{}, f[1]))
+		}
+		list.Items = append(list.Items, one)
+	}
+	return top.Set([]string{"mounts"}, list)
 }
