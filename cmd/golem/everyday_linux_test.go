@@ -35,8 +35,9 @@ type everyday struct {
 	want     string   // part of its output
 	slow     bool     // only make everyday runs it
 
-	// The reason why it does not work at the level landlock, and at either level as root.
-	landlock, root string
+	// The reason why it does not work at the level landlock, at the level container, and
+	// at any level as root.
+	landlock, container, root string
 }
 
 // The reasons why commands do not work at the level landlock.
@@ -52,14 +53,26 @@ const (
 	noInotify  = "no inotify"
 )
 
+// untried marks a command that nobody has tried at the level container.
+const untried = "not tried"
+
 // ordinary is the ID of a user without privileges.
 const ordinary = 12345
 
-// TestEverydayWork runs the table under golem exec, at both levels, as root and as an
-// ordinary user. A command must fail where the table says so.
+// TestEverydayWork runs the table under golem exec, at all levels, as root and as an
+// ordinary user. The level container needs runsc, which scripts/runsc builds. A command must fail where the table says so.
 func TestEverydayWork(t *testing.T) {
 	whole := os.Getenv(everydayVariable) != ""
 	golem := everydayProgram(t)
+	levels := []string{"namespaces", "landlock"}
+	if runsc := testutil.FindRunsc(); runsc != "" {
+		levels = append(levels, "container")
+		if err := exec.Command("cp", runsc, filepath.Join(filepath.Dir(golem), "runsc")).Run(); err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		t.Log("not run at the level container: there is no runsc; scripts/runsc builds it in some minutes")
+	}
 	for i, e := range everydayWork {
 		if (e.slow || e.net) && !whole {
 			continue
@@ -77,7 +90,10 @@ func TestEverydayWork(t *testing.T) {
 					t.Skipf("%s is not installed", p)
 				}
 			}
-			for j, level := range []string{"namespaces", "landlock"} {
+			for j, level := range levels {
+				if level == "container" && e.container == untried {
+					continue
+				}
 				// Without make everyday, root tries one half of the pairs and a user the other.
 				root, mine := os.Geteuid() == 0, (i+j)%2 == 0
 				if whole || mine || !root {
@@ -154,9 +170,18 @@ func (e everyday) try(t *testing.T, golem, level string, user int) {
 	if e.net {
 		args = append(args, "--net", "on")
 	}
+	if level == "container" {
+		args = append(args, "--jail", level)
+		config := filepath.Join(home, ".config/golem/config.yaml")
+		for _, err := range []error{os.MkdirAll(filepath.Dir(config), 0o755), os.WriteFile(config, []byte("jail: {runsc: "+filepath.Join(filepath.Dir(golem), "runsc")+"}\n"), 0o644)} {
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	cmd := exec.CommandContext(ctx, golem, append(append(args, "--"), command...)...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOLEM_STATE="+filepath.Join(home, "state"), "HOME="+home, "TMPDIR="+home)
+	cmd.Env = append(os.Environ(), "GOLEM_STATE="+filepath.Join(home, "state"), "HOME="+home, "TMPDIR="+home, "XDG_CONFIG_HOME="+filepath.Join(home, ".config"))
 	if e.net {
 		cmd.Env = append(cmd.Env, everydaySettings(t, home, user)...)
 	}
@@ -213,6 +238,9 @@ func (e everyday) fails(level string, user int) string {
 	if level == "landlock" && e.landlock != "" {
 		return e.landlock
 	}
+	if level == "container" && e.container != "" && (user != 0 || !strings.HasPrefix(e.name, "unshare")) {
+		return e.container
+	}
 	if user == 0 {
 		return e.root
 	}
@@ -239,17 +267,23 @@ func TestEverydayTable(t *testing.T) {
 		t.Errorf("%d commands, want at least 60", len(everydayWork))
 	}
 	var table strings.Builder
-	fmt.Fprint(&table, "| command | namespaces | landlock |\n|---|---|---|\n")
+	fmt.Fprint(&table, "| command | namespaces | container | landlock |\n|---|---|---|---|\n")
 	for _, e := range everydayWork {
-		namespaces, landlock := "yes", "yes"
+		namespaces := "yes"
 		if e.root != "" {
 			namespaces = "yes, except as root: " + e.root
-			landlock = namespaces
+		}
+		container, landlock := namespaces, namespaces
+		if e.container != "" {
+			container = "no: " + e.container
+		}
+		if e.container == untried {
+			container = untried
 		}
 		if e.landlock != "" {
 			landlock = "no: " + e.landlock
 		}
-		fmt.Fprintf(&table, "| %s | %s | %s |\n", e.name, namespaces, landlock)
+		fmt.Fprintf(&table, "| %s | %s | %s | %s |\n", e.name, namespaces, container, landlock)
 	}
 	testutil.GoldenPart(t, "../../docs/jail.md", "<!-- everyday work -->\n", "<!-- end of everyday work -->\n", table.String())
 }
