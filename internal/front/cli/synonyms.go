@@ -25,7 +25,7 @@ var synonyms = map[string]string{
 	"apply --commits --branch NAME": "commit commits cherry-pick squash rebase",
 	"discard":                       "reset clean drop rm remove delete checkout abandon cancel abort stash",
 	"undo":                          "rollback revert restore unapply back",
-	"review":                        "pr push stage publish staged",
+	"review":                        "push stage publish staged",
 	"approve":                       "allow yes y ok confirm grant answer authorize authorise permit",
 	"approve ID --no":               "deny decline reject refuse no n",
 	"approvals":                     "pending queue requests rules",
