@@ -19,8 +19,8 @@ var problems = []struct{ yaml, want string }{
 	// form
 	{`sandbox: {zone: {}}`, `p.yaml:1:11: unknown key "zone" in sandbox; did you mean zones?…`},
 	{`modle: x`, `p.yaml:1:1: unknown key "modle"; did you mean model?…`},
-	{`[a]`, `p.yaml:1:1: a list; a project file is a map of sandbox, network, credentials, model, summary_model, fallback_models, effort, temperature, max_answer_tokens, show_thinking, model_server, approval, delegation, worker_paths, budget, clearance, commit, limits, jail`},
-	{`just a text`, `p.yaml:1:1: a single value; a project file is a map of sandbox, network, credentials, model, summary_model, fallback_models, effort, temperature, max_answer_tokens, show_thinking, model_server, approval, delegation, worker_paths, budget, clearance, commit, limits, jail`},
+	{`[a]`, `p.yaml:1:1: a list; a project file is a map of sandbox, network, credentials, model, summary_model, fallback_models, effort, temperature, max_answer_tokens, show_thinking, model_server, approval, delegation, ignored_without_git, worker_paths, budget, clearance, commit, limits, jail`},
+	{`just a text`, `p.yaml:1:1: a single value; a project file is a map of sandbox, network, credentials, model, summary_model, fallback_models, effort, temperature, max_answer_tokens, show_thinking, model_server, approval, delegation, ignored_without_git, worker_paths, budget, clearance, commit, limits, jail`},
 	{`sandbox:`, `p.yaml:1:9: sandbox: nothing; it is …`},
 	{`sandbox: {zones: null}`, `p.yaml:1:18: sandbox.zones: nothing; it is …`},
 	{`sandbox: {zones: {}}`, `p.yaml:1:18: sandbox.zones: an empty map;…`},
