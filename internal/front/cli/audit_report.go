@@ -29,7 +29,7 @@ journal is unchanged.
 
 Exit code 0: the journal is unchanged; 1: it was changed, and the page says where, or it has
 no record of the session.`,
-		Example: "  golem audit report --since yesterday\n  golem audit report --since monday --until friday\n  golem audit report --since 7d --html > report.html\n  golem audit report --session claude-otter",
+		Example: "  golem audit report --since yesterday\n  golem audit report --since 7d --html > report.html\n  golem audit report --session claude-otter",
 		Args:    noArgs,
 	}
 	flags := addProgramFlags(cmd)
