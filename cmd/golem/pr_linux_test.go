@@ -359,6 +359,9 @@ func TestPullRequestOfChanges(t *testing.T) {
 		t.Errorf("by hand: code %d\n%s", code, out)
 	}
 	p.shell("test \"$(git log --format=%s fix-it | head -1)\" = 'Changes of session fix-it'")
+	if out, code := p.golem("pr", "--yes", "--session", "fix-it"); code != 1 || !strings.Contains(out, "the session has no commits that your repository lacks") {
+		t.Errorf("by hand, again: code %d\n%s", code, out)
+	}
 }
 
 // TestPullRequestByHand checks what golem does without GitHub: it takes the commits as a branch, and
@@ -367,7 +370,7 @@ func TestPullRequestByHand(t *testing.T) {
 	t.Parallel()
 	p, _ := newPullTest(t, pullWork)
 	out, code := p.golem("pr", "--yes")
-	if code != 0 || !strings.Contains(out, "git push origin fix-it, then open the pull request: https://git.example/o/r") {
+	if code != 0 || !strings.Contains(out, "git push origin fix-it, then open the pull request: https://git.example/o/r\ngolem has not pushed it: the remote origin is not on github.com") {
 		t.Errorf("code %d\n%s", code, out)
 	}
 	p.shell("test \"$(git log --format=%s fix-it | head -1)\" = 'Add CI'")

@@ -110,7 +110,20 @@ func (s *ObjectStore) Stage(ctx context.Context, objects string, c Commit) (Hash
 	if !hash.Valid() {
 		return "", s.failed(cmd, errors.New("it named no commit"), stderr)
 	}
-	return hash, s.keepPack(scratch, hash)
+	if err := s.keepPack(scratch, hash); err == nil || !s.hasCommit(ctx, objects, hash) {
+		return hash, err
+	}
+	return hash, nil // git makes no pack of a commit that the target has
+}
+
+// hasCommit reports whether a directory of objects has a commit.
+func (s *ObjectStore) hasCommit(ctx context.Context, objects string, commit Hash) bool {
+	r, err := s.Reader(ctx, objects)
+	if err != nil {
+		return false
+	}
+	defer r.Close()
+	return r.has(commit)
 }
 
 // check validates what git would not check, and returns the files in the order in which

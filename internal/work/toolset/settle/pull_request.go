@@ -423,7 +423,8 @@ func notOpened(pr clearance.PullRequest, err error) error {
 
 // prepareManually prepares to take the commits as a branch, which the user then pushes.
 func (p *publication) prepareManually(ctx context.Context) (tool.Preparation, error) {
-	ready, err := prepareCommits(ctx, withChanges{p}, p.args.Branch, "git push origin "+p.args.Branch+", then open the pull request: "+p.form)
+	ready, err := prepareCommits(ctx, withChanges{p}, p.args.Branch, "git push origin "+p.args.Branch+", then open the pull request: "+p.form+
+		"\ngolem has not pushed it: "+p.manual)
 	ready.Warnings = append([]string{"golem pushes nothing and opens no pull request: " + p.manual}, ready.Warnings...)
 	return ready, err
 }
