@@ -253,7 +253,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
 	v.OnCopy = copying.tell
 	traces := newTracer(p, out.note)
-	r, err := p.OpenRun(program.RunOptions{WorkerOptions: v, Model: m.Model, ModelName: m.Name, Fallbacks: fallbacks, Models: workers, Answers: answers, Summarizer: summarizer, Context: contextOf(p, m.Name), Requests: requests, Others: traces.others(), Price: prices.Cost, Resume: f.resume != "", Follow: follow, Attached: f.handed, OnEvent: traces.also(out.tell)})
+	r, err := p.OpenRun(program.RunOptions{WorkerOptions: v, Model: m.Model, ModelName: m.Name, OneModel: f.oneModel, Fallbacks: fallbacks, Models: workers, Answers: answers, Summarizer: summarizer, Context: contextOf(p, m.Name), Requests: requests, Others: traces.others(), Price: prices.Cost, Resume: f.resume != "", Follow: follow, Attached: f.handed, OnEvent: traces.also(out.tell)})
 	copying.end(err == nil)
 	if err != nil {
 		return err

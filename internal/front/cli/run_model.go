@@ -55,11 +55,12 @@ func (f *runFlags) openModel(p *program.Program, requests http.RoundTripper, tel
 	closed = func() error { return nil }
 	name := cmp.Or(f.model, program.ChosenModel(p.Project))
 	f.oneModel = name != ""
-	if ofProject := p.Project.Model != "" && (p.Entry == nil || p.Entry.Model.Text == ""); name == "" && f.resume != "" && !ofProject {
-		if name, err = f.modelBefore(p); err != nil {
+	if name == "" && f.resume != "" { // a configuration may name another model since
+		before, err := f.beginBefore(p)
+		if err != nil {
 			return first, nil, closed, err
 		}
-		f.oneModel = name != "" && name != withFullPath(string(p.Root()), p.EntryModel()) // a flag chose it
+		name, f.oneModel = before.Model, before.OneModel
 	}
 	if name = cmp.Or(name, p.EntryModel()); name == "" {
 		return first, nil, closed, noModel()
@@ -235,14 +236,13 @@ func contextOf(p *program.Program, name string) int64 {
 	return models.Context(name)
 }
 
-// modelBefore returns the model of the run that continues.
-func (f *runFlags) modelBefore(p *program.Program) (name string, err error) {
+// beginBefore returns the beginning of the run that continues.
+func (f *runFlags) beginBefore(p *program.Program) (run.Entry, error) {
 	s, err := p.Storage.Runs().Find(f.resumed())
 	if err != nil {
-		return "", err
+		return run.Entry{}, err
 	}
-	begin, err := p.Storage.Runs().Begin(s)
-	return begin.Model, err
+	return p.Storage.Runs().Begin(s)
 }
 
 // withFullPath returns a model whose file is not in the program's directory with the whole

@@ -38,6 +38,7 @@ type RunOptions struct {
 	Summarizer run.Summarizer         // summarises long conversations; without a model, Model does
 	Context    int64                  // how many tokens the model takes, 0 if that is not known
 	ModelName  string                 // as the user writes it
+	OneModel   bool                   // the user chose it for all workers
 	Requests   *network.OwnRequests   // those of the model, nil for a model without any
 	Others     []*network.OwnRequests // more requests of golem for the run; the journal records them, too
 	Price      func(modelName string, u model.Usage) (dollars float64, known bool)
@@ -255,7 +256,7 @@ func (r *Run) worker(step *calltree.Step, grant policy.Grant, above []*run.Budge
 		return nil, err
 	}
 	tracker, _ := gate.Taint.(*taint.Tracker)
-	made := &run.Worker{Name: w.Name, Exposure: tracker, Prompt: instruction.Prompt(w, r.job.Follow), Gate: gate, Model: m.Model, ModelName: m.Name, Fallbacks: m.Fallbacks, Budgets: above, Answers: r.job.Answers.Or(w.Answers).Or(p.Project.Answers), Context: smallest(w.MaxContextTokens, m.Context), Summarizer: r.job.Summarizer, Empty: w.AllowEmptyInput,
+	made := &run.Worker{Name: w.Name, Exposure: tracker, Prompt: instruction.Prompt(w, r.job.Follow), Gate: gate, Model: m.Model, ModelName: m.Name, OneModel: r.job.OneModel, Fallbacks: m.Fallbacks, Budgets: above, Answers: r.job.Answers.Or(w.Answers).Or(p.Project.Answers), Context: smallest(w.MaxContextTokens, m.Context), Summarizer: r.job.Summarizer, Empty: w.AllowEmptyInput,
 		Layer: r.Gate.work.HasOverlays() && p.asksOverlay(), Any: grant.Workers.IsAll(), Notes: notes, Close: release}
 	if w.Budget != (policy.Limits{}) {
 		made.Budgets = append([]*run.Budget{run.NewWorkerBudget(w.Budget, w.File, r.job.Price, p.options.Now())}, above...)

@@ -103,7 +103,7 @@ func (t *conversation) open(ctx context.Context, in Input) (Outcome, error) {
 	case t.id == top && t.history != nil:
 		t.messages, t.step, t.decisions = t.history, t.steps, t.Run.decisions
 	default:
-		if err := t.Log.write(Entry{Kind: "begin", In: t.id, ID: t.caller, Worker: t.w.Name, Model: t.w.ModelName}); err != nil {
+		if err := t.Log.write(Entry{Kind: "begin", In: t.id, ID: t.caller, Worker: t.w.Name, Model: t.w.ModelName, OneModel: t.w.OneModel}); err != nil {
 			return Outcome{}, err
 		}
 	}

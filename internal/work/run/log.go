@@ -67,6 +67,7 @@ type Entry struct {
 
 	Worker   string          `json:"worker,omitempty"`
 	Model    string          `json:"model,omitempty"`
+	OneModel bool            `json:"one_model,omitempty"` // the user chose the model for all workers
 	Messages []model.Message `json:"messages,omitempty"`
 	Usage    *model.Usage    `json:"usage,omitempty"`
 	Call     string          `json:"call,omitempty"`    // the model's id of a call, which may repeat

@@ -17,6 +17,7 @@ type Worker struct {
 	Gate       tool.Gate // without the tools that start workers
 	Model      model.Model
 	ModelName  string          // as written in the configuration: anthropic:claude-sonnet-4-5
+	OneModel   bool            // the user chose the model for all workers
 	Fallbacks  []Choice        // models to ask if Model does not answer, in this order
 	Answers    policy.Answers  // how the model answers
 	Budgets    []*Budget       // of its own file and those of its callers, beside that of the run
