@@ -36,6 +36,9 @@ class Connection {
 			};
 		});
 		this.ready.catch(() => {}); // each call says it
+		// A page that the browser keeps for the back button must not keep the workspace.
+		this.hide = () => this.stop();
+		addEventListener('pagehide', this.hide);
 	}
 
 	/** decide asks the page. Without an answer that can be read, golem declines. */
@@ -74,6 +77,7 @@ class Connection {
 	stop() {
 		this.fail(invalid('this sandbox is closed; open it with createBrowserSandbox'));
 		this.worker.terminate();
+		removeEventListener('pagehide', this.hide);
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/storage"
 	"github.com/chromedp/chromedp"
 )
 
@@ -165,14 +167,19 @@ func (s *site) result(t *testing.T, tab context.Context, printed *console) strin
 		return text
 	case <-tab.Done():
 		t.Fatalf("the page does not end: %v\n%s", context.Cause(tab), printed)
+	case <-time.After(patience):
+		t.Fatalf("the page does not end\n%s", printed)
 	}
 	return ""
 }
 
 // runModule runs the functions of a module in testdata as subtests, and returns the console.
-func (s *site) runModule(t *testing.T, browser context.Context, module string) string {
+func (s *site) runModule(t *testing.T, browser context.Context, module string, before ...chromedp.Action) string {
 	t.Helper()
 	tab, printed := newTab(t, browser)
+	if err := chromedp.Run(tab, before...); err != nil {
+		t.Fatal(err)
+	}
 	s.open(t, tab, "/testdata/page.html?module="+module)
 	var results []struct {
 		Name, Error string
@@ -220,7 +227,29 @@ func TestPackage(t *testing.T) {
 	t.Run("github", func(t *testing.T) {
 		testGitHub(t, server, func(module string) string { return server.runModule(t, browser, module) })
 	})
+	t.Run("quota", func(t *testing.T) {
+		own := newSite(t, dir)
+		own.runModule(t, browser, "quota.js", storage.OverrideQuotaForOrigin(own.URL).WithQuotaSize(6<<20))
+	})
+	t.Run("reload", func(t *testing.T) { testReload(t, browser, server) })
 	t.Run("readme", func(t *testing.T) { testReadme(t, browser, dir) })
+}
+
+// testReload ends a page in the middle of writes, and looks at the files then.
+func testReload(t *testing.T, browser context.Context, server *site) {
+	for round := range 4 {
+		tab, cancel := chromedp.NewContext(browser)
+		defer cancel()
+		server.open(t, tab, "/testdata/page.html?module=writer.js")
+		page{t, tab}.wait("globalThis.written > 0")
+		time.Sleep(rand.N(200 * time.Millisecond))
+		if round%2 == 0 {
+			cancel() // closes the tab
+		} else {
+			server.open(t, tab, "/testdata/check.js")
+		}
+		server.runModule(t, browser, "reader.js")
+	}
 }
 
 // testExport verifies the journal that a page has exported, with golem itself.
