@@ -261,6 +261,9 @@ func bareCell(w *wire) error {
 	h.signal = func(s syscall.Signal) { h.do(func() error { return signalFenced(s) }) }
 	h.others = processesOf(os.Getuid()) + cellThreads
 	h.where = func(o order) order { return o.bare(p, temp) }
+	if !p.Counted {
+		h.memory = new(socketCount).of
+	}
 	if p.Terminal {
 		go h.running.follow(keys)
 	}

@@ -106,13 +106,16 @@ func cell(w *wire) error {
 		if err != nil {
 			return err
 		}
-		h.memory = files
-		if p.Runsc != "" {
+		sockets := func([]int) int64 { return socketBuffers(nil) }
+		switch {
+		case p.Runsc != "":
 			in := runscMemory()
-			h.memory = func() int64 { return files() + in() }
-		} else if !p.Online { // otherwise this is the network of the host
-			h.memory = func() int64 { return files() + socketBuffers() }
+			sockets = func([]int) int64 { return in() }
+		case p.Online: // this is the network of the host, and commands have Unix sockets in theirs
+			ofHost := new(socketCount)
+			sockets = func(pids []int) int64 { return ofHost.of(pids) + buffersIn(tree.sockets, nil) }
 		}
+		h.memory = func(pids []int) int64 { return files() + sockets(pids) }
 	}
 	h.ready = func() error {
 		if err := tree.refresh(); err != nil {
@@ -150,6 +153,7 @@ func (t *tree) confine(p plan) error {
 		if err := apartNetwork(); err != nil {
 			return err
 		}
+		t.sockets, _ = openSockets() // a kernel without it counts no sockets
 	}
 	if err := confineThread(); err != nil {
 		return err
@@ -286,7 +290,7 @@ type hands struct {
 	signal func(syscall.Signal) // signals all processes that commands have started, at once
 	others int64                // processes of others that the kernel counts with those of commands
 	set    bool                 // the limits are set
-	memory func() int64         // returns the bytes in file systems in memory; nil if there are none
+	memory func([]int) int64    // returns the bytes in file systems in memory and in sockets; nil if a control group counts them
 
 	container *container // starts commands with runsc, nil at other levels
 

@@ -32,7 +32,8 @@ type tree struct {
 	from    [][2]uint64  // device and inode of the directories that they show
 	next    chan *making // delivers the mounts for the next command; nil if nobody makes them
 
-	mover *mover // moves directories for commands; nil if they need no help
+	mover   *mover // moves directories for commands; nil if they need no help
+	sockets int    // the list of sockets in a network namespace of the commands
 
 	system  string // which directory of the system is shown without an overlay, "" for none
 	exposed string // which directory of all is shown without an overlay, "" for none

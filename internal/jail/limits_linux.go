@@ -398,9 +398,9 @@ func tasks() uint16 {
 
 // A checker checks the processes of a command from time to time.
 type checker struct {
-	met    []Limit      // limits that the command reached without being ended
-	rest   int64        // how many of the next checks skip the exact count of memory
-	memory func() int64 // returns the bytes in file systems that are in memory, and in sockets
+	met    []Limit                // limits that the command reached without being ended
+	rest   int64                  // how many of the next checks skip the exact count of memory
+	memory func(pids []int) int64 // returns the bytes in file systems that are in memory, and in sockets
 }
 
 // over returns the limits that the processes of a command exceed together.
@@ -423,7 +423,7 @@ func (e *checker) over(o order, spent time.Duration) []Limit {
 		}
 	}
 	if o.WatchMemory {
-		held += e.files() + oldShared()
+		held += e.files(pids) + oldShared()
 	}
 	// The kernel does not report that it refused a new process. Check whether there is
 	// room for one more.

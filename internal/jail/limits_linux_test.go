@@ -429,9 +429,26 @@ for fd in fds:
 // TestMemoryOfSocketsIsLimited fills the buffers of sockets without a control group: of
 // pairs, of pairs whose sender is closed, of datagram sockets whose senders are closed, and
 // of TCP and UDP sockets. A few full sockets are no reason to end a command.
-func TestMemoryOfSocketsIsLimited(t *testing.T) {
+func TestMemoryOfSocketsIsLimited(t *testing.T) { testMemoryOfSockets(t, false) }
+
+// TestMemoryOfSocketsOnline does so in the network of the host. The sockets of other programs
+// there do not count.
+func TestMemoryOfSocketsOnline(t *testing.T) {
+	for range 400 {
+		pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, 0)
+		check(t, err)
+		defer unix.Close(pair[0])
+		defer unix.Close(pair[1])
+		for err == nil {
+			_, err = unix.Write(pair[0], make([]byte, 16<<10))
+		}
+	}
+	testMemoryOfSockets(t, true)
+}
+
+func testMemoryOfSockets(t *testing.T, ofHost bool) {
 	inModes(t, []mode{{groupless: true}, {user: true}}, func(t *testing.T, m mode) {
-		policy := jail.Policy{Least: jail.Namespaces, Limits: jail.Limits{Memory: 60 << 20, Time: time.Minute}}
+		policy := jail.Policy{Least: jail.Namespaces, Network: ofHost, Limits: jail.Limits{Memory: 60 << 20, Time: time.Minute}}
 		keptOverlay(t, &policy, t.TempDir(), t.TempDir()) // commands have Unix sockets of their own
 		s, err := jail.Start(policy, time.Now)
 		check(t, err)

@@ -23,7 +23,7 @@ func (e *checker) exceeds(most, held int64, pids []int) bool {
 	}
 	// Files in memory and System V shared memory are counted here, mapped or not, and the
 	// buffers of sockets.
-	exact := e.files() + oldShared()
+	exact := e.files(pids) + oldShared()
 	for _, pid := range pids {
 		exact += fairMemory(pid)
 	}
@@ -34,12 +34,13 @@ func (e *checker) exceeds(most, held int64, pids []int) bool {
 	return false
 }
 
-// files returns the bytes in file systems that are in memory, and in the buffers of sockets.
-func (e *checker) files() int64 {
+// files returns the bytes in file systems that are in memory, and in the buffers of the sockets
+// of processes.
+func (e *checker) files(pids []int) int64 {
 	if e.memory == nil {
 		return 0
 	}
-	return e.memory()
+	return e.memory(pids)
 }
 
 // countMemory returns a function that counts the bytes in those file systems of the tree
