@@ -31,16 +31,16 @@ func acpAgent() {
 		m := a.next()
 		switch m.Method {
 		case "initialize":
-			a.send(object{"id": m.ID, "result": object{"protocolVersion": 1, "seen": m.Params, "authMethods": []any{}}})
+			a.send(map[string]any{"id": m.ID, "result": map[string]any{"protocolVersion": 1, "seen": m.Params, "authMethods": []any{}}})
 		case "session/new":
-			a.send(object{"id": m.ID, "result": object{"sessionId": "s1"}})
+			a.send(map[string]any{"id": m.ID, "result": map[string]any{"sessionId": "s1"}})
 		case "session/prompt":
 			var p struct{ Prompt []struct{ Text string } }
 			json.Unmarshal(m.Params, &p)
 			for line := range strings.Lines(p.Prompt[0].Text) {
 				a.say(a.obey(strings.TrimSpace(line)))
 			}
-			a.send(object{"id": m.ID, "result": object{"stopReason": "end_turn"}})
+			a.send(map[string]any{"id": m.ID, "result": map[string]any{"stopReason": "end_turn"}})
 		}
 	}
 }
@@ -71,20 +71,20 @@ func (a *scriptedAgent) next() (m acpMessage) {
 	return m
 }
 
-func (a *scriptedAgent) send(m object) {
+func (a *scriptedAgent) send(m map[string]any) {
 	m["jsonrpc"] = "2.0"
 	data, _ := json.Marshal(m)
 	os.Stdout.Write(append(data, '\n'))
 }
 
 func (a *scriptedAgent) say(text string) {
-	a.send(object{"method": "session/update", "params": object{"sessionId": "s1", "update": object{"sessionUpdate": "agent_message_chunk", "content": object{"type": "text", "text": text}}}})
+	a.send(map[string]any{"method": "session/update", "params": map[string]any{"sessionId": "s1", "update": map[string]any{"sessionUpdate": "agent_message_chunk", "content": map[string]any{"type": "text", "text": text}}}})
 }
 
-func (a *scriptedAgent) call(method string, params object) acpMessage {
+func (a *scriptedAgent) call(method string, params map[string]any) acpMessage {
 	a.calls++
 	id := fmt.Sprintf("call-%d", a.calls)
-	a.send(object{"id": id, "method": method, "params": params})
+	a.send(map[string]any{"id": id, "method": method, "params": params})
 	for {
 		if m := a.next(); m.Method == "" && string(m.ID) == `"`+id+`"` {
 			return m
@@ -118,10 +118,10 @@ func (a *scriptedAgent) obey(line string) string {
 		data, _ := io.ReadAll(r.Body)
 		return string(data)
 	case "ask":
-		m := a.call("session/request_permission", object{"sessionId": "s1", "toolCall": object{"toolCallId": "t1", "title": "a tool"}, "options": []object{{"optionId": "yes", "name": "Yes", "kind": "allow_once"}, {"optionId": "no", "name": "No", "kind": "reject_once"}}})
+		m := a.call("session/request_permission", map[string]any{"sessionId": "s1", "toolCall": map[string]any{"toolCallId": "t1", "title": "a tool"}, "options": []map[string]any{{"optionId": "yes", "name": "Yes", "kind": "allow_once"}, {"optionId": "no", "name": "No", "kind": "reject_once"}}})
 		return string(m.Result)
 	case "call":
-		m := a.call(rest, object{"sessionId": "s1", "path": "/etc/passwd"})
+		m := a.call(rest, map[string]any{"sessionId": "s1", "path": "/etc/passwd"})
 		if m.Error == nil {
 			return "it was allowed"
 		}
