@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 const pullToken = "canary-token-0815"
@@ -285,6 +286,7 @@ func TestKilledPullRequest(t *testing.T) {
 		if _, pulls := s.counts(); commit == "" || pulls != map[string]int{"before": 0, "after": 1}[when] {
 			t.Fatalf("%s: %d pull requests, branch %q after the kill", when, pulls, commit)
 		}
+		time.Sleep(1100 * time.Millisecond) // a commit with the time of the call would be another one now
 		out, code := p.golem("pr", "--repo", s.URL+"/o/r", "--yes")
 		if code != 0 || !strings.Contains(out, fmt.Sprintf("%s/o/r/pull/1", s.URL)) {
 			t.Errorf("%s: code %d\n%s", when, code, out)
