@@ -232,6 +232,7 @@ func TestPackage(t *testing.T) {
 		own.runModule(t, browser, "quota.js", storage.OverrideQuotaForOrigin(own.URL).WithQuotaSize(6<<20))
 	})
 	t.Run("reload", func(t *testing.T) { testReload(t, browser, server) })
+	t.Run("demo", func(t *testing.T) { testDemo(t, browser, newSite(t, dir)) })
 	t.Run("readme", func(t *testing.T) { testReadme(t, browser, dir) })
 }
 

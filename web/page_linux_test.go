@@ -2,6 +2,8 @@ package web_test
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"testing"
 	"time"
 
@@ -31,5 +33,29 @@ func (p page) wait(expression string) {
 		if time.Now().After(end) {
 			p.t.Fatalf("%s does not become true; the page says\n%s", expression, p.text("document.body.innerText"))
 		}
+	}
+}
+
+// status waits for a line of the status.
+func (p page) status(part string) {
+	p.t.Helper()
+	p.wait("document.querySelector('#status').textContent.includes(" + quote(part) + ")")
+}
+
+func quote(text string) string {
+	data, _ := json.Marshal(text) // a string can always be encoded
+	return string(data)
+}
+
+func (p page) click(selector string) {
+	p.t.Helper()
+	p.text("document.querySelector(" + quote(selector) + ").click()")
+}
+
+// fill types into the fields of a form.
+func (p page) fill(form string, fields ...string) {
+	p.t.Helper()
+	for i := 0; i < len(fields); i += 2 {
+		p.text(fmt.Sprintf("document.querySelector(%s).elements[%s].value = %s", quote(form), quote(fields[i]), quote(fields[i+1])))
 	}
 }
