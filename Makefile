@@ -130,7 +130,7 @@ dist: ## make the files of a release in dist/: binaries, packages, images, SBOMs
 	@scripts/dist
 
 npm: ## make the npm package @golem-forge/browser in dist/
-	@scripts/need $(CLIENTS)
+	@scripts/need npm=npm
 	@mkdir -p dist
 	@scripts/npm dist
 

@@ -34,7 +34,7 @@ func testDemo(t *testing.T, browser context.Context, server *site) {
 		}
 	}
 
-	// A second tab is told, and a reload finds everything again.
+	// A second tab gets a message, and a reload finds everything again.
 	other, _ := newTab(t, browser)
 	server.open(t, other, demoPage+"#demo")
 	page{t, other}.status("another tab or sandbox has this workspace open")
