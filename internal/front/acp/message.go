@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
+	"strconv"
 
 	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/work/toolset/foreign"
@@ -106,8 +106,12 @@ func parse(line []byte) (message, error) {
 	return m, nil
 }
 
-// wholeNumber matches the numbers that are ids.
-var wholeNumber = regexp.MustCompile(`^(0|-?[1-9][0-9]{0,14})$`)
+// isWhole reports whether an id is a number without a fraction, written in the only short form.
+func isWhole(id string) bool {
+	const most = 1e15 // every reader of JSON has these numbers exactly
+	n, err := strconv.ParseInt(id, 10, 64)
+	return err == nil && -most < n && n < most && strconv.FormatInt(n, 10) == id
+}
 
 // idOf returns the canonical form of an id, "" if there is none.
 func idOf(raw json.RawMessage) (string, error) {
@@ -118,7 +122,7 @@ func idOf(raw json.RawMessage) (string, error) {
 	case len(raw) <= maxID && json.Unmarshal(raw, &text) == nil:
 		id, err := json.Marshal(text)
 		return string(id), err
-	case wholeNumber.Match(raw):
+	case isWhole(string(raw)):
 		return string(raw), nil
 	}
 	return "", fmt.Errorf("an id is a text of at most %d bytes, or a whole number", maxID)

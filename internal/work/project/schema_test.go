@@ -282,7 +282,7 @@ func TestEveryKeyCounts(t *testing.T) {
 			text += string(a)
 		}
 		return text + fmt.Sprint(p.Fallbacks) + fmt.Sprintf("\n%v %v %v %v %v %v %v %v %+v %v %+v %+v", p.Protect, p.Network, p.Level, p.Model+p.SummaryModel, p.ModelServer.URL+p.ModelServer.Key+p.ModelServer.API, p.Approval, p.MaxDepth,
-			p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits, p.Engines) + fmt.Sprint(p.Etc, p.Trailer, p.AllowPrivate, p.AskHosts, p.Credentials, p.Presets, p.Fetch) + string(p.Engines.Clamd) + fmt.Sprint(len(p.Engines.Yara))
+			p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits, p.Engines) + fmt.Sprint(p.Etc, p.Trailer, p.AllowPrivate, p.AskHosts, p.Credentials, p.Presets, p.Fetch, p.IgnoredDirs) + string(p.Engines.Clamd) + fmt.Sprint(len(p.Engines.Yara))
 	}
 	left := len(counts)
 	eachKey(project.Schema(), nil, func(path []strictyaml.Key) {
