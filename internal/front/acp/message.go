@@ -106,11 +106,10 @@ func parse(line []byte) (message, error) {
 	return m, nil
 }
 
-// isWhole reports whether an id is a number without a fraction, written in the only short form.
+// isWhole reports whether an id is a whole number that every reader of JSON has exactly.
 func isWhole(id string) bool {
-	const most = 1e15 // every reader of JSON has these numbers exactly
 	n, err := strconv.ParseInt(id, 10, 64)
-	return err == nil && -most < n && n < most && strconv.FormatInt(n, 10) == id
+	return err == nil && -1e15 < n && n < 1e15 && strconv.FormatInt(n, 10) == id
 }
 
 // idOf returns the canonical form of an id, "" if there is none.
