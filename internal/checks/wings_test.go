@@ -31,7 +31,7 @@ var wings = []wing{
 	{"internal/records", 8789, "what golem keeps: state, journal, secrets, sizes"},
 	{"internal/people", 9022, "what a person sees and answers: text, terminal, editor, inbox"},
 	{"internal/hub", 6772, "work on many machines"},
-	{"internal/front", 34286, "the ways in: command line, full screen, browser, MCP, hub"},
+	{"internal/front", 34289, "the ways in: command line, full screen, browser, MCP, hub"},
 	{"internal/checks", 821, "tests of the architecture, the documents and the releases; helpers for tests"},
 	{"cmd", 1510, "the programs: golem, golem-hub, and the one for browsers"},
 	{"web", 100, "the npm package for browsers, and its tests"},
