@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -201,16 +202,22 @@ func killWithHelpers(t *testing.T, cmd *exec.Cmd) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var helpers []int
 	for _, name := range threads {
 		data, _ := os.ReadFile(name)
 		for field := range strings.FieldsSeq(string(data)) {
 			if pid, err := strconv.Atoi(field); err == nil {
 				syscall.Kill(pid, syscall.SIGKILL)
+				helpers = append(helpers, pid)
 			}
 		}
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
+	for _, pid := range helpers { // a killed one ends its last system call first, such as a removal
+		for end := time.Now().Add(10 * time.Second); !isOver(pid) && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		}
+	}
 }
 
 // TestActive checks that golem finds another golem that is in the middle of a discard, with
