@@ -11,7 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -45,13 +46,12 @@ func TestKilledDiscard(t *testing.T) {
 		over := changedSession(t, dir, files)
 		cmd := exec.Command("/proc/self/exe", "-test.run=^TestDiscardAll$")
 		cmd.Env = append(os.Environ(), discardVariable+"="+dir)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		startWithHelpers(t, cmd)
 		upper := filepath.Join(dir, "session", "0", "upper")
 		for len(list(t, upper)) == files && !isOver(cmd.Process.Pid) {
 		}
-		killWithHelpers(t, cmd)
+		stop(t, cmd)
+		killWithHelpers(t)
 		if n := len(list(t, upper)); n == 0 || n == files {
 			continue // it was too fast
 		}
@@ -193,31 +193,57 @@ func isOver(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ")
 }
 
-// killWithHelpers kills a golem and its child processes. The golem is stopped first, so that
-// it does not notice the end of a helper.
-func killWithHelpers(t *testing.T, cmd *exec.Cmd) {
+// startWithHelpers starts a golem whose helpers become child processes of the test, so that
+// killWithHelpers finds them and can wait for them.
+func startWithHelpers(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	must(t, unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0))
+	t.Cleanup(func() { unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0) })
+	must(t, cmd.Start())
+}
+
+// stop stops a golem, and waits until it has stopped. It returns false if it ended before.
+func stop(t *testing.T, cmd *exec.Cmd) bool {
 	t.Helper()
 	cmd.Process.Signal(syscall.SIGSTOP)
-	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
+	var status syscall.WaitStatus
+	for {
+		if _, err := syscall.Wait4(cmd.Process.Pid, &status, syscall.WUNTRACED, nil); err != syscall.EINTR {
+			must(t, err)
+			return status.Stopped()
+		}
 	}
-	var helpers []int
+}
+
+// killWithHelpers kills a golem, which is stopped so that it does not notice the end of a
+// helper, and the helpers. It waits until all have ended: a killed process first ends the
+// last system call of each thread, such as a removal.
+func killWithHelpers(t *testing.T) {
+	t.Helper()
+	for children := childrenOf(t, os.Getpid()); len(children) > 0; children = childrenOf(t, os.Getpid()) {
+		for _, pid := range children {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+		for _, pid := range children { // each comes after its parent
+			syscall.Wait4(pid, nil, 0, nil)
+		}
+	}
+}
+
+// childrenOf returns the child processes of a process, and theirs.
+func childrenOf(t *testing.T, pid int) (children []int) {
+	t.Helper()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid))
+	must(t, err)
 	for _, name := range threads {
 		data, _ := os.ReadFile(name)
 		for field := range strings.FieldsSeq(string(data)) {
-			if pid, err := strconv.Atoi(field); err == nil {
-				syscall.Kill(pid, syscall.SIGKILL)
-				helpers = append(helpers, pid)
-			}
+			child, err := strconv.Atoi(field)
+			must(t, err)
+			children = append(append(children, child), childrenOf(t, child)...)
 		}
 	}
-	cmd.Process.Kill()
-	cmd.Wait()
-	for _, pid := range helpers { // a killed one ends its last system call first, such as a removal
-		for end := time.Now().Add(10 * time.Second); !isOver(pid) && time.Now().Before(end); time.Sleep(time.Millisecond) {
-		}
-	}
+	return children
 }
 
 // TestActive checks that golem finds another golem that is in the middle of a discard, with
@@ -232,15 +258,13 @@ func TestActive(t *testing.T) {
 		}
 		cmd := exec.Command("/proc/self/exe", "-test.run=^TestDiscardAll$")
 		cmd.Env = append(os.Environ(), discardVariable+"="+dir)
-		if err := cmd.Start(); err != nil {
-			t.Fatal(err)
-		}
+		startWithHelpers(t, cmd)
 		for len(list(t, filepath.Join(dir, "session", "0", "upper"))) == 2000 && !isOver(cmd.Process.Pid) {
 		}
-		cmd.Process.Signal(syscall.SIGSTOP)
+		stopped := stop(t, cmd)
 		command, process := Active(records)
-		killWithHelpers(t, cmd)
-		if command == "" {
+		killWithHelpers(t)
+		if !stopped || command == "" {
 			continue // it was too fast
 		}
 		if command != "golem discard" || process != cmd.Process.Pid {
