@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 	"syscall"
 
@@ -90,8 +91,8 @@ func (in *invocation) enter(fresh, changes bool) (leave func() error, err error)
 	}
 	if leave, err = in.Enter(fresh, changes); err != nil {
 		next := "try again in a moment"
-		if errors.Is(err, syscall.EROFS) {
-			next = "make the state directory writable, or choose another with --state DIR or GOLEM_STATE"
+		if errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission) {
+			next = "make the state directory writable for you, or choose another with --state DIR or GOLEM_STATE"
 		}
 		err = &sandbox.Error{Op: in.record.Tool, Code: sandbox.ErrConflict, Hint: "the session's overlay cannot be used now: " + cause(err) + "; nothing was done; " + next}
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	"github.com/golem-forge/golem/internal/decide/policy"
@@ -487,6 +488,24 @@ func TestChangesRevealNoContent(t *testing.T) {
 	r.Approver = approver(approveAll)
 	if got := r.call(policy.Model, "miss", `{"path": "/out/a.md"}`); !strings.Contains(got.String(), "SECRET") {
 		t.Errorf("after a yes: got %s", got)
+	}
+}
+
+// TestOverlayUnusable checks that nothing is done if the overlay of a session cannot be used,
+// and that only what may pass by itself is to be tried again.
+func TestOverlayUnusable(t *testing.T) {
+	for cause, next := range map[error]string{
+		syscall.EBUSY: "try again in a moment", syscall.EACCES: "make the state directory writable for you", syscall.EROFS: "make the state directory writable for you",
+	} {
+		r := newRoom(t, nil, newEffectTool("put", policy.Both, write1, writeFile))
+		r.Enter = func(bool, bool) (func() error, error) {
+			return nil, &os.PathError{Op: "open", Path: "/state", Err: cause}
+		}
+		got := r.call(policy.Model, "put", `{"path": "/out/a.md"}`)
+		if got.OK() || !strings.Contains(got.Err.Error(), "nothing was done; "+next) {
+			t.Errorf("%v: got %v, want %q", cause, got.Err, next)
+		}
+		r.unchanged(t)
 	}
 }
 

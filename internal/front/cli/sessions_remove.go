@@ -452,9 +452,13 @@ func (r *removal) decline(list []*workSession, changed bool) {
 // keep records that a session was skipped because of what it holds.
 func (r *removal) keep(w *workSession) {
 	r.kept = append(r.kept, w)
-	why := "it has changes that were not applied; golem diff --session " + w.label() + " shows them, golem sessions rm --yes " + w.label() + " removes them"
+	remove := "golem sessions rm --yes " + w.label()
+	if w.program.Storage.UnseenOff != "" { // --yes is refused
+		remove = "golem sessions rm " + w.label() + " at a terminal"
+	}
+	why := "it has changes that were not applied; golem diff --session " + w.label() + " shows them, " + remove + " removes them"
 	if w.isPaused() {
-		why = "its run waits for an approval; golem approve and then golem run --resume " + w.label() + " continue it, golem sessions rm --yes " + w.label() + " removes it"
+		why = "its run waits for an approval; golem approve and then golem run --resume " + w.label() + " continue it, " + remove + " removes it"
 	}
 	r.reasons = append(r.reasons, why)
 }

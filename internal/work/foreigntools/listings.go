@@ -46,25 +46,26 @@ func (x Tools) listingKey(s worker.Server) string {
 	return fmt.Sprintf("%x", sha256.Sum256(key))
 }
 
-// Listing returns the stored list of a server, nil if it never ran.
-func (x Tools) Listing(s worker.Server) (foreign.Listing, error) {
+// Listing returns the stored list of a server, nil if it never ran. It reports whether there
+// is a list of that server as it was before it changed.
+func (x Tools) Listing(s worker.Server) (l foreign.Listing, older bool, err error) {
 	if _, err := os.Stat(x.State); err != nil {
-		return nil, nil
+		return nil, false, nil
 	}
 	folder, err := state.Open(x.State)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	defer folder.Close()
 	data, err := folder.Read(listingsFile)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	records, err := readListings(data)
 	if i := slices.IndexFunc(records, func(r storedListing) bool { return r.Key == x.listingKey(s) }); i >= 0 {
-		return records[i].Listing, err
+		return records[i].Listing, false, err
 	}
-	return nil, err
+	return nil, slices.ContainsFunc(records, func(r storedListing) bool { return r.Server == s.Name }), err
 }
 
 func readListings(data []byte) (records []storedListing, err error) {

@@ -28,9 +28,13 @@ func (x Tools) Servers(step *calltree.Step, limit time.Duration, others []tool.T
 				return nil, nil, err
 			}
 		}
-		l, err := x.Listing(s)
+		l, older, err := x.Listing(s)
 		if err != nil {
 			return nil, nil, err
+		}
+		if l == nil && list == nil && older {
+			notes = append(notes, "the MCP server "+s.Name+" has changed since its tools were listed; golem tools --accept "+s.Name+" lists them again, and so does the next run")
+			continue
 		}
 		if l == nil && list == nil {
 			notes = append(notes, "the tools of the MCP server "+s.Name+" are not known yet; golem tools --accept "+s.Name+" lists them, and so does the first run")
@@ -120,7 +124,7 @@ func (o Offer) Accept() error { return o.keep() }
 
 // Offer lists the tools of a server through the gate, for the user to accept.
 func (x Tools) Offer(ctx context.Context, g tool.Gate, step *calltree.Step, s worker.Server, server *foreign.Server) (o Offer, err error) {
-	old, err := x.Listing(s)
+	old, _, err := x.Listing(s)
 	if err != nil {
 		return o, err
 	}

@@ -141,19 +141,20 @@ func TestWriteFiles(t *testing.T) {
 func TestListings(t *testing.T) {
 	x, step := newTools(t, "", "search: {command: [node, server.js]}")
 	s := step.Worker.Servers[0]
-	if l, err := x.Listing(s); err != nil || l != nil {
-		t.Errorf("before the first start: got %v, %v", l, err)
+	if l, older, err := x.Listing(s); err != nil || l != nil || older {
+		t.Errorf("before the first start: got %v, %v, %v", l, older, err)
 	}
 	if err := x.KeepListing(s, foreign.Listing{{Name: "find", Description: "Finds.", Schema: []byte(`{"type": "object"}`)}}); err != nil {
 		t.Fatal(err)
 	}
-	if l, err := x.Listing(s); err != nil || len(l) != 1 || l[0].Name != "find" {
-		t.Errorf("got %v, %v", l, err)
+	if l, older, err := x.Listing(s); err != nil || len(l) != 1 || l[0].Name != "find" || older {
+		t.Errorf("got %v, %v, %v", l, older, err)
 	}
 	for _, servers := range []string{"search: {command: [node, other.js]}", "search: {command: [node, server.js], tools: [find]}", "search: {command: [node, server.js], env: [KEY]}", "other: {command: [node, server.js]}"} {
 		_, other := newTools(t, "", servers)
-		if l, err := x.Listing(other.Worker.Servers[0]); err != nil || l != nil {
-			t.Errorf("%s: got %v, %v", servers, l, err)
+		server := other.Worker.Servers[0]
+		if l, older, err := x.Listing(server); err != nil || l != nil || older != (server.Name == "search") {
+			t.Errorf("%s: got %v, %v, %v", servers, l, older, err)
 		}
 	}
 	tools, notes, err := x.Servers(step, time.Minute, nil, nil, nil)
@@ -163,7 +164,7 @@ func TestListings(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(x.State, "mcp.json"), []byte("["), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := x.Listing(s); err == nil || !strings.Contains(err.Error(), "mcp.json") {
+	if _, _, err := x.Listing(s); err == nil || !strings.Contains(err.Error(), "mcp.json") {
 		t.Errorf("damaged: got %v", err)
 	}
 	if err := x.KeepListing(s, nil); err == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -29,6 +30,9 @@ func (n names) lock() (free func() error, err error) {
 		return nil, err
 	}
 	release, err := dir.Lock(context.Background(), "names of sessions", strconv.Itoa(os.Getpid()))
+	if errors.Is(err, fs.ErrPermission) { // the error names a file that means nothing to the user
+		err = stateError("the session", &fs.PathError{Op: "lock", Path: n.state, Err: fs.ErrPermission})
+	}
 	if err != nil {
 		return nil, errors.Join(err, dir.Close())
 	}
