@@ -94,7 +94,8 @@ demo-hub: build-hub ## show a hub with two nodes: 20 jobs, a node dies, somebody
 
 test: ## run everything: lint, tests, race detector, fuzzing, other systems
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
-	{ scripts/need $(COMMANDS) unshare=util-linux $(NEEDS) || true; scripts/need --within 120 $(CLIENTS) || true; scripts/need --within 120 $(CHROMIUM) || true; } >"$$log" 2>&1 & \
+	scripts/runsc --within 480 >>"$$log" 2>&1 & \
+	{ scripts/need $(COMMANDS) unshare=util-linux $(NEEDS) || true; scripts/need --within 120 $(CLIENTS) || true; scripts/need --within 120 $(CHROMIUM) || true; } >>"$$log" 2>&1 & \
 	for step in lint unit race fuzz systems; do \
 		echo "== $$step, after $$SECONDS s"; $(MAKE) $$step || exit; \
 		wait; cat "$$log"; : >"$$log"; \

@@ -17,7 +17,7 @@ import (
 )
 
 // hang is a time that no step of these tests needs.
-const hang = 20 * time.Second
+const hang = time.Minute
 
 // A userTerminal is the user's side of a terminal.
 type userTerminal struct {

@@ -192,8 +192,8 @@ func TestNothingIsLeft(t *testing.T) {
 // started end.
 func TestGolemKilled(t *testing.T) {
 	g := startGolem(t, "trap '' HUP TERM INT; setsid sleep 1000 & (setsid sh -c 'trap \"\" HUP TERM; sleep 1000' &) ; sleep 1000", 2)
-	for i := 0; len(g.otherProcesses()) < 9; i++ { // the holder, and for two commands each the cell, the shell and its children
-		if i > 1000 {
+	for end := time.Now().Add(hang); len(g.otherProcesses()) < 9; { // the holder, and for two commands each the cell, the shell and its children
+		if time.Now().After(end) {
 			t.Fatalf("golem did not start: %v", g.otherProcesses())
 		}
 		time.Sleep(10 * time.Millisecond)

@@ -169,23 +169,30 @@ func TestContainerEnds(t *testing.T) {
 		t.Errorf("a fork bomb: %+v, %v", r, err)
 	}
 	for _, part := range []string{"runsc-sandbox", "runsc-gofer", "runsc"} {
-		done := make(chan jail.Result, 1)
+		done := make(chan error, 1)
 		go func() {
-			r, _ := s.Run(context.Background(), jail.Shell("sleep 1000"))
-			done <- r
+			r, err := s.Run(context.Background(), jail.Shell("sleep 1000"))
+			if err == nil && r.Code != 0 {
+				err = fmt.Errorf("code %d", r.Code)
+			}
+			done <- err
 		}()
 		pid := awaitPart(t, runsc, part)
 		check(t, unix.Kill(pid, unix.SIGKILL))
 		select {
-		case r := <-done:
-			if r.Code == 0 {
-				t.Errorf("after the end of %s the code is 0", part)
+		case err := <-done:
+			if err == nil {
+				t.Errorf("after the end of %s the command succeeds", part)
 			}
 		case <-time.After(hang):
 			t.Fatalf("after the end of %s the command runs on", part)
 		}
-		if list := partsOf(runsc, "runsc-sandbox"); len(list) > 0 {
-			t.Errorf("after the end of %s, %v runs", part, list)
+		end := time.Now().Add(hang)
+		for len(partsOf(runsc, "runsc-sandbox")) > 0 {
+			if time.Now().After(end) {
+				t.Fatalf("after the end of %s, the sandbox runs on", part)
+			}
+			time.Sleep(10 * time.Millisecond)
 		}
 	}
 	if r, err := s.Run(context.Background(), jail.Shell("exit 4")); err != nil || r.Code != 4 {
@@ -219,7 +226,6 @@ func awaitPart(t *testing.T, runsc, name string) int {
 	t.Helper()
 	for end := time.Now().Add(hang); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if list := partsOf(runsc, name); len(list) > 0 && len(partsOf(runsc, "runsc-sandbox")) > 0 {
-			time.Sleep(300 * time.Millisecond) // the command begins
 			return list[0]
 		}
 	}
