@@ -24,7 +24,7 @@ func TestEmbedder(t *testing.T) {
 	requires := read(t, "go.mod")
 	requires = requires[strings.Index(requires, "\ngo "):]
 	files := map[string]string{
-		"go.mod":  "module example.com/embedder\n" + requires + "\nrequire github.com/golem-forge/golem v0.0.0\n\nreplace github.com/golem-forge/golem => " + here + "\n",
+		"go.mod":  "module example.com/embedder\n" + requires + "\nrequire github.com/golem-forge/golem v0.0.0-00010101000000-000000000000\n\nreplace github.com/golem-forge/golem => " + here + "\n",
 		"go.sum":  read(t, "go.sum"),
 		"main.go": read(t, "internal/checks/testdata/embedder/main.go"),
 
