@@ -36,7 +36,7 @@ type GitHub struct{ hub }
 func OpenGitHub(store *git.ObjectStore, t Target, proof git.Credentials) (*GitHub, error) {
 	t.Name, t.Type = "", "github"
 	if t.Off != "" {
-		return nil, &sandbox.Error{Op: pullRequestOp, Path: t.Repo, Code: "blocked", Hint: "the network is off: " + t.Off + "; golem apply --commits --branch NAME takes the commits"}
+		return nil, &sandbox.Error{Op: pullRequestOp, Path: t.Repo, Code: "blocked", Hint: t.Off + " does not allow its host; golem apply --commits --branch NAME takes the commits"}
 	}
 	at, err := store.Hub(t.server(), t.Repo, proof)
 	if err != nil {

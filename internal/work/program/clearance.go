@@ -67,7 +67,7 @@ func (d *OpenWorker) publisher(step *calltree.Step, g tool.Gate) (p settle.Publi
 			return nil, err
 		}
 		t := clearance.Target{URL: server, Repo: repo, Web: requests}
-		if place, is := d.program.Project.Ceiling.NetworkOff(); is {
+		if place, denied := d.program.Project.Ceiling.DeniedURL(server); denied {
 			t.Off = place.String()
 		}
 		return clearance.OpenGitHub(store, t, c.Env.Credentials(w))
