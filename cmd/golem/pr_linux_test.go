@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/cgi"
@@ -312,6 +313,76 @@ func TestPullRequestScanned(t *testing.T) {
 	}
 	if out, code := p.golem("pr", "--repo", s.URL+"/o/r", "--yes", "--override", "/key.txt=it is an example"); code != 0 {
 		t.Errorf("code %d\n%s", code, out)
+	}
+}
+
+// TestPullRequestShowsWholeCommits checks that the question shows what a commit holds besides its
+// files and its message, that scanners look there, too, and that golem prints no secret.
+func TestPullRequestShowsWholeCommits(t *testing.T) {
+	t.Parallel()
+	secret := "ghp_" + strings.Repeat("aB3dE5gH7j", 4)[:36]
+	header := func(line string) string {
+		return "echo b > b; git add b; { printf 'tree %s\\nparent %s\\nauthor A <a@x> 1700000000 +0000\\ncommitter A <a@x> 1700000000 +0000\\n' $(git write-tree) $(git rev-parse HEAD); printf '" +
+			line + "\\n\\nAdd b\\n'; } > /tmp/c; git reset -q --hard $(git hash-object -t commit -w --literally /tmp/c)"
+	}
+	for name, script := range map[string]string{
+		"header":    header("x-note: " + secret),
+		"signature": header("gpgsig -----BEGIN PGP SIGNATURE-----\\n " + secret + "\\n -----END PGP SIGNATURE-----"),
+		"committer": "echo c > c; git add c; GIT_COMMITTER_NAME=" + secret + " git commit -qm 'Add c'",
+		"author":    "echo c > c; git add c; git commit -qm 'Add c' --author 'A <" + secret + "@x.org>'",
+		"file name": "echo c > " + secret + "; git add .; git commit -qm 'Add c'",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p, s := newPullTest(t, script)
+			out, code := p.golem("pr", "--repo", s.URL+"/o/r", "--yes")
+			if code != 1 || !strings.Contains(out, "a scanner holds it back") || strings.Contains(out, secret) {
+				t.Errorf("code %d\n%s", code, out)
+			}
+			if pushes, pulls := s.counts(); pushes+pulls > 0 {
+				t.Errorf("%d pushes and %d pull requests", pushes, pulls)
+			}
+		})
+	}
+	p, s := newPullTest(t, header("x-note: from a file\\ngpgsig -----BEGIN PGP SIGNATURE-----\\n aGlkZGVu\\n -----END PGP SIGNATURE-----"))
+	for _, command := range [][]string{{"pr", "--repo", s.URL + "/o/r"}, {"apply", "--commits", "--branch", "x"}} {
+		p.startAt(150, command...)
+		p.answer("[y]es", "n\r")
+		code, seen := p.waitForEnd()
+		for _, want := range []string{"│ x-note: from a file", "│ gpgsig -----BEGIN", "│  aGlkZGVu", "headers: lines before the message that git log does not show: x-note:, gpgsig"} {
+			if code != 3 || !strings.Contains(seen, want) {
+				t.Errorf("%q does not show %q: code %d\n%s", command, want, code, seen)
+			}
+		}
+	}
+	if out, _ := p.golem("diff", "--commits"); !strings.Contains(out, "    x-note: from a file\n") {
+		t.Errorf("diff --commits:\n%s", out)
+	}
+	if out, _ := p.golem("diff", "--commits", "--json"); !strings.Contains(out, `"headers": "x-note: from a file\ngpgsig `) {
+		t.Errorf("diff --commits --json:\n%s", out)
+	}
+}
+
+// TestPullRequestHostNotAllowed checks that the hosts of the user's configuration hold for pull requests.
+func TestPullRequestHostNotAllowed(t *testing.T) {
+	t.Parallel()
+	p, s := newPullTest(t, pullWork)
+	for _, e := range p.env {
+		if dir, ok := strings.CutPrefix(e, "XDG_CONFIG_HOME="); ok && dir != "" {
+			file := filepath.Join(dir, "golem", "config.yaml")
+			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("network: {allow: [api.example.com]}\n"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, repo := range []string{s.URL + "/o/r", "o/r"} {
+		out, code := p.golem("pr", "--repo", repo, "--yes")
+		if code != 3 || !strings.Contains(out, "config.yaml:") || !strings.Contains(out, "does not allow its host; golem apply --commits --branch NAME takes the commits") {
+			t.Errorf("%s: code %d\n%s", repo, code, out)
+		}
+	}
+	if pushes, pulls := s.counts(); pushes+pulls > 0 {
+		t.Errorf("%d pushes and %d pull requests", pushes, pulls)
 	}
 }
 

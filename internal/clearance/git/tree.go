@@ -33,6 +33,9 @@ type CommitObject struct {
 	Author, Committer Person
 	Time              time.Time // of author and committer, in UTC, as Stage writes it
 	Message           string
+	// Headers are the other lines before the message, such as a signature. Git shows most of
+	// them nowhere.
+	Headers string
 }
 
 // Commit returns a commit that was staged.
@@ -53,6 +56,8 @@ func (r *Reader) Commit(hash Hash) (*CommitObject, error) {
 			c.Author, c.Time = person(value)
 		case "committer":
 			c.Committer, c.Time = person(value)
+		default:
+			c.Headers += line + "\n"
 		}
 	}
 	if !c.Tree.Valid() {

@@ -62,6 +62,7 @@ const (
 	Case       Kind = "case"      // names that are equal on other systems
 	Windows    Kind = "windows"   // a name that Windows cannot store, or reads differently
 	Mode       Kind = "mode"
+	Unshown    Kind = "headers"       // a commit has lines that git shows nowhere
 	Ignores    Kind = "ignore rules"  // rules by which git hides files
 	NotSeen    Kind = "not looked at" // too large to examine
 	Link       Kind = "link"
@@ -76,7 +77,7 @@ const (
 
 // risks is the risk of each kind, from 0 to 100. A single flag may have another risk.
 var risks = map[Kind]int{
-	Bare: 99, Becomes: 95, Bidi: 90, Invisible: 87, Control: 87, DeleteMany: 83, Submodule: 80, Lookalike: 75, Case: 75, Windows: 72, Mode: 70,
+	Bare: 99, Becomes: 95, Bidi: 90, Invisible: 87, Control: 87, DeleteMany: 83, Submodule: 80, Lookalike: 75, Case: 75, Windows: 72, Unshown: 72, Mode: 70,
 	NotSeen: 65, Link: 60, Hardlink: 60, Unmerged: 55, Ratio: 55, Binary: 50, Minified: 45, Large: 40, Ignores: 35, Unchanged: 30,
 }
 

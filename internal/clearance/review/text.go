@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -196,6 +197,28 @@ func gap(text string) (widest int, behind string) {
 		}
 	}
 	return widest, behind
+}
+
+// Headers returns a flag if a commit has lines before its message that git shows nowhere. A
+// signature and an encoding are usual.
+func Headers(text string) []Flag {
+	var names []string
+	for line := range strings.Lines(text) {
+		name, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if name = visible.Line(name, 40); !strings.HasPrefix(line, " ") && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	f := flag(Unshown, "", "lines before the message that git log does not show: %s", strings.Join(names[:min(len(names), maxTold)], ", "))
+	if !slices.ContainsFunc(names, func(name string) bool {
+		return !slices.Contains([]string{"gpgsig", "gpgsig-sha256", "mergetag", "encoding"}, name)
+	}) {
+		f.Risk = risks[Unchanged]
+	}
+	return []Flag{f}
 }
 
 // Message returns flags for a commit message and the name of a branch.

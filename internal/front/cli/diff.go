@@ -499,7 +499,7 @@ func (v *reviewText) commitList(r settle.CommitRepository) {
 func (v *reviewText) commit(c settle.Commit) {
 	v.b.WriteString("\n")
 	v.line("commit %s by %s (unverified), %s", c.Hash, c.Author, c.Time.Format("2006-01-02 15:04"))
-	for line := range strings.Lines(c.Message) {
+	for line := range strings.Lines(c.Text()) {
 		v.line("    %s", visible.Text(strings.TrimSuffix(line, "\n")))
 	}
 	for _, f := range c.Files {

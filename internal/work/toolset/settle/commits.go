@@ -44,14 +44,27 @@ type RepositoryImport struct {
 // A Commit is a commit that an agent has made. Nobody has verified its author.
 type Commit struct {
 	Hash    git.Hash      `json:"hash"`
-	Author  string        `json:"author"` // with the committer, if that is another; unverified
-	Time    time.Time     `json:"time"`   // unverified
+	Author  string        `json:"author"`            // with the committer, if that is another; unverified
+	Time    time.Time     `json:"time"`              // unverified
+	Headers string        `json:"headers,omitempty"` // lines that git keeps before the message, such as a signature
 	Message string        `json:"message"`
 	Added   int           `json:"added"`
 	Removed int           `json:"removed"`
 	Files   []tool.Change `json:"files"`
 	Flags   []review.Flag `json:"flags"` // the riskiest first
 	Merge   bool          `json:"merge,omitempty"`
+
+	persons string // author and committer, whole and not made safe to print
+}
+
+// Text returns everything that the author wrote in the commit besides its files and its own
+// name: the message after the lines before it.
+func (c Commit) Text() string {
+	text := strings.TrimSuffix(c.Message, "\n") + "\n"
+	if c.Headers != "" {
+		text = c.Headers + "\n" + text
+	}
+	return text
 }
 
 // Subject returns the first line of the message, safe to print.
@@ -95,9 +108,15 @@ func ReadCommits(ctx context.Context, session string, im RepositoryImport) (Comm
 		if err != nil {
 			return r, err
 		}
-		c := Commit{Hash: hash, Author: personText(object.Author), Time: object.Time, Message: object.Message, Merge: len(object.Parents) > 1, Flags: []review.Flag{}, Files: []tool.Change{}}
+		c := Commit{Hash: hash, Author: personText(object.Author), Time: object.Time, Headers: object.Headers, Message: object.Message, Merge: len(object.Parents) > 1, Flags: []review.Flag{}, Files: []tool.Change{}}
 		if object.Committer != object.Author {
 			c.Author += ", committed by " + personText(object.Committer)
+		}
+		for _, p := range []git.Person{object.Author, object.Committer} {
+			text := p.Name + " <" + p.Email + ">"
+			if c.persons += text + "\n"; len(text) > maxPerson {
+				c.Headers += "person " + text + "\n"
+			}
 		}
 		base := git.Hash("")
 		if len(object.Parents) > 0 {
@@ -118,7 +137,7 @@ func ReadCommits(ctx context.Context, session string, im RepositoryImport) (Comm
 			shown.Flags = flags.Add(one)
 			c.Files = append(c.Files, shown)
 		}
-		c.Flags = slices.Concat(c.Flags, review.Message(object.Message), flags.Flags())
+		c.Flags = slices.Concat(c.Flags, review.Headers(c.Headers), review.Message(c.Text()), flags.Flags())
 		review.Sort(c.Files, func(t tool.Change) string { return t.Path }, c.Flags)
 		r.Commits = append(r.Commits, c)
 	}
@@ -126,7 +145,11 @@ func ReadCommits(ctx context.Context, session string, im RepositoryImport) (Comm
 }
 
 // personText returns the name and address in a commit, safe to print.
-func personText(p git.Person) string { return visible.Line(p.Name+" <"+p.Email+">", 200) }
+func personText(p git.Person) string { return visible.Line(p.Name+" <"+p.Email+">", maxPerson) }
+
+// maxPerson is how many bytes of a name and address stand in a line. Commit.Headers has those
+// that are longer.
+const maxPerson = 200
 
 // readChange reads a change of a file of a commit, as package review and a prompt show
 // it.
@@ -343,7 +366,7 @@ func commitChanges(list []CommitRepository) (rows []tool.Change) {
 				about += "; a merge, compared with its first parent"
 			}
 			rows = append(rows, tool.Change{Path: "commit " + c.Short(), Op: tool.Create, Becomes: string(c.Hash), About: about,
-				Diff: filecontent.Diff("", "message", "", strings.TrimSuffix(c.Message, "\n")+"\n")})
+				Diff: filecontent.Diff("", "message", "", c.Text())})
 			for _, f := range c.Files {
 				f.About = strings.TrimPrefix(f.About+", in commit "+c.Short(), ", ")
 				f.Flags = slices.Clone(f.Flags)

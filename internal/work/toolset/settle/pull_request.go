@@ -279,7 +279,7 @@ func (p *publication) scan(ctx context.Context, im RepositoryImport, commits Com
 	}
 	ctx, cancel := scanners.Together(ctx)
 	defer cancel()
-	held, done := make(map[string]bool), make(map[string]bool)
+	held, done, paths := make(map[string]bool), make(map[string]bool), make(map[string]string)
 	var reasons []string
 	report := func(name string, findings []scan.Finding, holds bool) {
 		for _, f := range findings {
@@ -291,7 +291,7 @@ func (p *publication) scan(ctx context.Context, im RepositoryImport, commits Com
 	}
 	for _, c := range commits.Commits {
 		name := "commit " + c.Short()
-		if findings := scan.Message(ctx, c.Message); len(findings) > 0 {
+		if findings := scan.Message(ctx, c.persons+c.Text()); len(findings) > 0 {
 			held[name] = held[name] || slices.ContainsFunc(findings, func(f scan.Finding) bool { return f.Hold })
 			report(name, findings, false)
 		}
@@ -307,9 +307,14 @@ func (p *publication) scan(ctx context.Context, im RepositoryImport, commits Com
 			if content == nil {
 				continue
 			}
+			name := scan.ShownName(f.Path)
+			if other, is := paths[name]; is && other != f.Path {
+				name += "#" + f.Becomes[:12] // two names that differ only in what is hidden
+			}
+			paths[name] = f.Path
 			v := scanners.Scan(ctx, *content)
-			held[f.Path] = held[f.Path] || v.Held
-			report(f.Path, v.Findings, v.Held)
+			held[name] = held[name] || v.Held
+			report(name, v.Findings, v.Held)
 		}
 	}
 	given, err := clearance.ParseOverrides(prOp, p.args.Override, func(name string) bool { return held[name] })
