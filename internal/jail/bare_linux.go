@@ -95,13 +95,7 @@ func startBareWith(p Policy, now func() time.Time) (*Jail, error) {
 		}
 		s.plan.Supervised = true
 	}
-	c, err := s.cell()
-	if err != nil {
-		s.Close()
-		return nil, err
-	}
-	s.put(c)
-	return s, nil
+	return s.withCell()
 }
 
 // inside refuses mounts inside other mounts that allow more: a Landlock rule opens

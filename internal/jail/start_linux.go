@@ -194,13 +194,7 @@ func startOn(holder *Helper, p Policy, now func() time.Time) (*Jail, error) {
 		s.Close()
 		return nil, fmt.Errorf("jail: %w", err)
 	}
-	c, err := s.cell()
-	if err != nil {
-		s.Close()
-		return nil, err
-	}
-	s.put(c)
-	return s, nil
+	return s.withCell()
 }
 
 // startNamespaces starts a jail with a cell at the level namespaces.
@@ -247,6 +241,11 @@ func (s *Jail) startWithEgress(wait func()) (*Jail, error) {
 		s.Close()
 		return nil, fmt.Errorf("jail: %w", err)
 	}
+	return s.withCell()
+}
+
+// withCell starts the first cell of a jail.
+func (s *Jail) withCell() (*Jail, error) {
 	c, err := s.cell()
 	if err != nil {
 		s.Close()

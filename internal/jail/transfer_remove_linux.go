@@ -8,8 +8,30 @@ import (
 
 // removeOriginal removes the original, and moves files that are not in the copy yet.
 func (t *transfer) removeOriginal(source, target int) error {
-	err := visit(func(name string) (dirs []string, err error) {
-		dir, err := openToChange(source, name)
+	err := emptyDir(source, func(dir int, base, name string) (isDir bool, err error) {
+		var st unix.Stat_t
+		if err := unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW); err != nil {
+			return false, err
+		}
+		switch {
+		case st.Mode&unix.S_IFMT == unix.S_IFDIR:
+			return true, nil
+		case t.linked[[2]uint64{uint64(st.Dev), st.Ino}] || st.Ctim.Nano() < t.began && !isWritten(dir, base):
+			return false, unix.Unlinkat(dir, base, 0)
+		}
+		return false, moveChanged(dir, base, target, name)
+	})
+	if err != nil {
+		return err
+	}
+	return unix.Unlinkat(t.fromDir, t.from, unix.AT_REMOVEDIR)
+}
+
+// emptyDir removes everything in a directory. remove removes the file base in the directory name,
+// whose descriptor is dir, or reports that it is a directory.
+func emptyDir(top int, remove func(dir int, base, name string) (isDir bool, err error)) error {
+	return visit(func(name string) (dirs []string, err error) {
+		dir, err := openToChange(top, name)
 		if err != nil {
 			return nil, err
 		}
@@ -19,18 +41,12 @@ func (t *transfer) removeOriginal(source, target int) error {
 			return nil, err
 		}
 		for _, base := range names {
-			var st unix.Stat_t
-			err := unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW)
-			switch {
-			case err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR:
-				dirs = append(dirs, base)
-			case err == nil && (t.linked[[2]uint64{uint64(st.Dev), st.Ino}] || st.Ctim.Nano() < t.began && !isWritten(dir, base)):
-				err = unix.Unlinkat(dir, base, 0)
-			case err == nil:
-				err = moveChanged(dir, base, target, name)
-			}
+			isDir, err := remove(dir, base, name)
 			if err != nil && err != unix.ENOENT {
 				return nil, err
+			}
+			if isDir {
+				dirs = append(dirs, base)
 			}
 		}
 		return dirs, nil
@@ -38,12 +54,8 @@ func (t *transfer) removeOriginal(source, target int) error {
 		if name == "." {
 			return nil
 		}
-		return removeIn(source, name)
+		return removeIn(top, name)
 	})
-	if err != nil {
-		return err
-	}
-	return unix.Unlinkat(t.fromDir, t.from, unix.AT_REMOVEDIR)
 }
 
 // isWritten reports whether a process has a file open for writing, also if golem cannot
@@ -220,31 +232,11 @@ func removeTree(in int, name string) error {
 		return err
 	}
 	defer unix.Close(top)
-	err = visit(func(name string) (dirs []string, err error) {
-		dir, err := openToChange(top, name)
-		if err != nil {
-			return nil, err
+	err = emptyDir(top, func(dir int, base, _ string) (isDir bool, err error) {
+		if err = unix.Unlinkat(dir, base, 0); err == unix.EISDIR {
+			return true, nil
 		}
-		defer unix.Close(dir)
-		names, err := namesIn(dir)
-		if err != nil {
-			return nil, err
-		}
-		for _, base := range names {
-			err := unix.Unlinkat(dir, base, 0)
-			if err == unix.EISDIR {
-				dirs, err = append(dirs, base), nil
-			}
-			if err != nil && err != unix.ENOENT {
-				return nil, err
-			}
-		}
-		return dirs, nil
-	}, func(name string) error {
-		if name == "." {
-			return nil
-		}
-		return removeIn(top, name)
+		return false, err
 	})
 	if err != nil {
 		return err
