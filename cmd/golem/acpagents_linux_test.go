@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/golem-forge/golem/internal/checks/testutil"
 )
 
 // acpAgents returns the agents that speak the Agent Client Protocol.
@@ -43,7 +45,7 @@ func acpAgents() []agent {
 // session, and the keys stay outside.
 func TestACPAgents(t *testing.T) {
 	t.Parallel()
-	cache := npmCache(t)
+	cache := testutil.NPMCache(t)
 	if os.Getenv(ownNetworkVariable) != "" {
 		if err := loopbackUp(); err != nil {
 			t.Fatal(err)
@@ -61,7 +63,7 @@ func TestACPAgents(t *testing.T) {
 			if program == "codex-acp" {
 				program = "" // it has no option --version
 			}
-			fetch(t, a.cacheDir(), program, []string{a.install})
+			testutil.NPM(t, a.cacheDir(), program, []string{a.install})
 		}
 	}
 	runInOwnNetwork(t, "TestACPAgents")

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/golem-forge/golem/internal/checks/testutil"
 )
 
 // costAgents returns the agents whose cost golem counts, with models that have a price. Their
@@ -73,7 +75,7 @@ wire_api = "responses"
 // has reported, to the token. Then it stops each at a limit and continues it.
 func TestAgentCost(t *testing.T) {
 	t.Parallel()
-	cache := npmCache(t)
+	cache := testutil.NPMCache(t)
 	if os.Getenv(ownNetworkVariable) != "" {
 		if err := loopbackUp(); err != nil {
 			t.Fatal(err)
@@ -87,7 +89,7 @@ func TestAgentCost(t *testing.T) {
 	}
 	for _, a := range costAgents() {
 		if a.always || os.Getenv("GOLEM_TEST_AGENTS") == "all" {
-			fetch(t, a.cacheDir(), a.name, []string{a.install})
+			testutil.NPM(t, a.cacheDir(), a.name, []string{a.install})
 		}
 	}
 	runInOwnNetwork(t, "TestAgentCost")

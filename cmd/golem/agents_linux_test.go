@@ -17,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/checks/testutil"
 )
 
 // An agent is a foreign program that works with a language model.
@@ -92,7 +94,7 @@ const ownNetworkVariable = "GOLEM_TEST_AGENTS_INSIDE"
 // which holds only the loopback interface.
 func TestAgents(t *testing.T) {
 	t.Parallel()
-	cache := npmCache(t)
+	cache := testutil.NPMCache(t)
 	if os.Getenv(ownNetworkVariable) != "" {
 		if err := loopbackUp(); err != nil {
 			t.Fatal(err)
@@ -106,7 +108,7 @@ func TestAgents(t *testing.T) {
 	}
 	for _, a := range agents() {
 		if a.always || os.Getenv("GOLEM_TEST_AGENTS") == "all" {
-			fetch(t, a.cacheDir(), a.name, []string{a.install})
+			testutil.NPM(t, a.cacheDir(), a.name, []string{a.install})
 		}
 	}
 	runInOwnNetwork(t, "TestAgents")

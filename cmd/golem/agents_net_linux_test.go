@@ -20,6 +20,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/golem-forge/golem/internal/checks/testutil"
 )
 
 // A defaultAgent is an agent that runs without --net, with the default network and keys of
@@ -61,7 +63,7 @@ func defaultAgents() []defaultAgent {
 // read from git hosts, and golem asks once about another host.
 func TestAgentNetworks(t *testing.T) {
 	t.Parallel()
-	cache := npmCache(t)
+	cache := testutil.NPMCache(t)
 	install := map[string]agent{}
 	for _, a := range agents() {
 		install[a.name] = a
@@ -79,7 +81,7 @@ func TestAgentNetworks(t *testing.T) {
 	}
 	for _, a := range defaultAgents() {
 		if i := install[a.name]; i.always || os.Getenv("GOLEM_TEST_AGENTS") == "all" {
-			fetch(t, i.cacheDir(), i.name, []string{i.install})
+			testutil.NPM(t, i.cacheDir(), i.name, []string{i.install})
 		}
 	}
 	runInOwnNetwork(t, "TestAgentNetworks")

@@ -2,37 +2,29 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/golem-forge/golem/internal/checks/testutil"
 )
 
 // The packages that TestClients needs, besides those of the AI SDK example.
 const (
 	inspectorPackage   = "@modelcontextprotocol/inspector@2.12.0"
 	conformancePackage = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
-	nodeVersion        = "22.23.3" // used if the machine has no Node that the clients can run with
 )
 
 // TestClients checks golem mcp with clients that people use.
 func TestClients(t *testing.T) {
 	t.Parallel()
-	packages := slices.Concat([]string{conformancePackage, inspectorPackage}, examplePackages(t))
-	if !modernNode(t) {
-		packages = append(packages, nodeName()+"@"+nodeVersion)
-	}
-	name := fmt.Sprintf("clients-%.6x", sha256.Sum256([]byte(strings.Join(packages, " "))))
-	modules := nodeModules(filepath.Join(fetch(t, name, "", packages, "--ignore-scripts", "--omit=optional"), "node_modules"))
+	var modules nodeModules
+	modules.dir, modules.path = testutil.NodeModules(t, "clients", []string{"--omit=optional"}, []string{"../../examples/ai-sdk/package.json"}, conformancePackage, inspectorPackage)
 	for name, try := range map[string]func(*testing.T, nodeModules){"ai-sdk": tryAISDK, "inspector": tryInspector, "conformance": tryConformance} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -41,61 +33,24 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// nodeName returns the name of the package that contains Node itself.
-func nodeName() string { return "node-linux-" + strings.Replace(runtime.GOARCH, "amd64", "x64", 1) }
-
-// modernNode reports whether the machine has a Node that the clients can run with.
-func modernNode(t *testing.T) bool {
-	out, err := exec.CommandContext(t.Context(), "node", "--version").Output()
-	if err != nil {
-		return false
-	}
-	major, _, _ := strings.Cut(strings.TrimPrefix(string(out), "v"), ".")
-	n, err := strconv.Atoi(major)
-	return err == nil && n >= 22
-}
-
-// examplePackages returns the packages that the AI SDK example depends on.
-func examplePackages(t *testing.T) []string {
-	t.Helper()
-	text, err := os.ReadFile("../../examples/ai-sdk/package.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file struct{ Dependencies map[string]string }
-	if err := json.Unmarshal(text, &file); err != nil {
-		t.Fatal(err)
-	}
-	var list []string
-	for name, version := range file.Dependencies {
-		if strings.ContainsAny(version, "^~*>< ") {
-			t.Errorf("%s has no exact version: %s", name, version)
-		}
-		list = append(list, name+"@"+version)
-	}
-	slices.Sort(list)
-	return list
-}
-
-// nodeModules is the directory that holds the packages.
-type nodeModules string
+// nodeModules has the directory that holds the packages, and the PATH for their programs.
+type nodeModules struct{ dir, path string }
 
 // command returns a command that finds the programs of the packages. It runs in the
 // directory and environment of the golem command, with a new home directory.
 func (m nodeModules) command(t *testing.T, golem *exec.Cmd, program string, args ...string) *exec.Cmd {
 	t.Helper()
-	path := strings.Join([]string{filepath.Join(string(m), ".bin"), filepath.Join(string(m), nodeName(), "bin"), os.Getenv("PATH")}, ":")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, "env", append([]string{program}, args...)...) // env searches this PATH for the program
-	cmd.Dir, cmd.Env = golem.Dir, append(golem.Env, "PATH="+path, "HOME="+t.TempDir())
+	cmd.Dir, cmd.Env = golem.Dir, append(golem.Env, "PATH="+m.path, "HOME="+t.TempDir())
 	return cmd
 }
 
 // tryAISDK runs the example as its README describes.
 func tryAISDK(t *testing.T, m nodeModules) {
 	dir, golem := example(t, "ai-sdk")
-	if err := os.Symlink(string(m), filepath.Join(dir, "node_modules")); err != nil {
+	if err := os.Symlink(m.dir, filepath.Join(dir, "node_modules")); err != nil {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{{"lint"}, {"trust", "--yes"}} {

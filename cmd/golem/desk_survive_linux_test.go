@@ -13,6 +13,7 @@ import (
 
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/chromedp"
+	"github.com/golem-forge/golem/internal/checks/testutil"
 )
 
 // surviveAtDesk checks a session with 6,000 files and a line of 1 MB, requests of a program
@@ -99,7 +100,7 @@ const axe = "axe-core@4.10.3"
 
 // checkAccess looks at every kind of page with axe-core.
 func checkAccess(t *testing.T, u *deskUser) {
-	source, err := os.ReadFile(filepath.Join(fetch(t, strings.ReplaceAll(axe, "@", "-"), "", []string{axe}, "--ignore-scripts"), "node_modules", "axe-core", "axe.min.js"))
+	source, err := os.ReadFile(filepath.Join(testutil.NPM(t, strings.ReplaceAll(axe, "@", "-"), "", []string{axe}, "--ignore-scripts"), "node_modules", "axe-core", "axe.min.js"))
 	if err != nil {
 		t.Fatal(err)
 	}

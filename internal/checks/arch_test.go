@@ -123,6 +123,7 @@ var sideways = []struct{ from, to, why string }{
 	{"sandbox/sandboxtest", "sandbox", "a suite imports what it tests"},
 	{"internal/records/state/statetest", "internal/records/state", "a suite imports what it tests"},
 	{"internal/files/overlay", "internal/files/durable", "one writer replaces all files, also those of an overlay"},
+	{"internal/checks/testutil", "internal/files/durable", "npm packages move into their cache"},
 	{"internal/work/workerfile", "internal/work/strictyaml", "the keys of a YAML file say whether it is a worker"},
 	{"internal/decide/command", "internal/decide/policy", "the rules are values of policy; command matches them"},
 	{"internal/decide/approval", "internal/decide/display", "what was shown is kept, and shown again as the same text"},
