@@ -40,7 +40,7 @@ func newBrowser(t *testing.T) context.Context {
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath("chromium"), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(dir), chromedp.WSURLReadTimeout(patience))
 	allocated, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)
-	limited, cancel := context.WithTimeout(allocated, 2*patience)
+	limited, cancel := context.WithTimeout(allocated, 3*patience)
 	t.Cleanup(cancel)
 	browser, cancel := chromedp.NewContext(limited)
 	t.Cleanup(cancel)

@@ -162,6 +162,7 @@ export class SandboxError extends Error {
 	/** Such as "not_found", "outside", "read_only", "declined" or "limit". */
 	readonly code: string;
 	readonly path?: string;
+	constructor(failure: {code: string; message: string; path?: string});
 }
 
 export function createBrowserSandbox(options: SandboxOptions): Promise<Sandbox>;

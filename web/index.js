@@ -125,7 +125,7 @@ class Sandbox {
 	async restrict(limits) { return new Sandbox(this.#connection, await this.#call('restrict', limits), this.#offered); }
 
 	tools() {
-		const tools = {};
+		const tools = {__proto__: null}; // no tool is named constructor
 		for (const {name, description, schema} of this.#offered) {
 			tools[name] = {
 				description,

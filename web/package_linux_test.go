@@ -77,14 +77,15 @@ func run(t *testing.T, dir, name string, args ...string) string {
 // A site serves the installed package and the tests for the browser.
 type site struct {
 	*httptest.Server
+	mux     *http.ServeMux
 	results chan string // what pages post
 	kept    sync.Map    // further things that pages post, by name
 }
 
 func newSite(t *testing.T, dir string) *site {
 	t.Helper()
-	s := &site{results: make(chan string, 1)}
 	mux := http.NewServeMux()
+	s := &site{mux: mux, results: make(chan string, 1)}
 	mux.Handle("/node_modules/", http.FileServer(http.Dir(dir)))
 	mux.Handle("/testdata/", http.FileServer(http.Dir(".")))
 	mux.HandleFunc("/result", func(w http.ResponseWriter, r *http.Request) {
@@ -103,6 +104,11 @@ func newSite(t *testing.T, dir string) *site {
 	s.Server = httptest.NewServer(mux)
 	t.Cleanup(s.Close)
 	return s
+}
+
+// serve serves a directory.
+func (s *site) serve(prefix, dir string) {
+	s.mux.Handle(prefix, http.StripPrefix(prefix, http.FileServer(http.Dir(dir))))
 }
 
 // A console holds what a page printed.
@@ -233,6 +239,7 @@ func TestPackage(t *testing.T) {
 	})
 	t.Run("reload", func(t *testing.T) { testReload(t, browser, server) })
 	t.Run("demo", func(t *testing.T) { testDemo(t, browser, newSite(t, dir)) })
+	t.Run("example", func(t *testing.T) { testExample(t, browser, dir) })
 	t.Run("readme", func(t *testing.T) { testReadme(t, browser, dir) })
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 )
 
@@ -22,6 +23,17 @@ func (p page) text(expression string) string {
 	var text string
 	if err := chromedp.Run(p.tab, chromedp.Evaluate("String("+expression+")", &text)); err != nil {
 		p.t.Fatalf("%s: %v", expression, err)
+	}
+	return text
+}
+
+// await calls an asynchronous function with a text, and returns its value.
+func (p page) await(function, arg string) string {
+	p.t.Helper()
+	var text string
+	wait := func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
+	if err := chromedp.Run(p.tab, chromedp.Evaluate(fmt.Sprintf("(%s)(%s).then(String)", function, quote(arg)), &text, wait)); err != nil {
+		p.t.Fatalf("%s: %v", function, err)
 	}
 	return text
 }

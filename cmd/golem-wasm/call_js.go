@@ -109,9 +109,12 @@ type decision struct {
 // declines.
 func askPage(_ context.Context, r gate.Request) gate.Decision {
 	items := r.Items()
-	shown := approval{ID: r.ID(), Tool: r.Tool(), Args: r.Args(), Effects: []string{}, Changes: changesOf(r.Changes()), Items: []item{}, Risks: append([]string{}, r.Risks()...), Why: r.Why(), Digest: r.Digest()}
+	shown := approval{ID: r.ID(), Tool: r.Tool(), Args: r.Args(), Effects: []string{}, Changes: changesOf(r.Changes()), Items: []item{}, Risks: []string{}, Why: visible.Text(r.Why()), Digest: r.Digest()}
 	for _, e := range r.Effects() {
-		shown.Effects = append(shown.Effects, e.String())
+		shown.Effects = append(shown.Effects, visible.Text(e.String()))
+	}
+	for _, risk := range r.Risks() {
+		shown.Risks = append(shown.Risks, visible.Text(risk))
 	}
 	var acks []string
 	for _, i := range items {
