@@ -74,18 +74,18 @@ func (b *backend) Write(name string, content io.Reader, how sandbox.How) (sandbo
 	if err := b.mayWrite(name, how); err != nil {
 		return sandbox.Attr{}, err
 	}
-	handle, temp, err := b.temp()
+	d, err := b.takeDraft()
 	if err != nil {
 		return sandbox.Attr{}, err
 	}
-	size, err := fill(handle, content)
+	size, err := fill(d.access, content)
 	if err == nil {
 		var attr sandbox.Attr
-		if attr, err = b.install(name, handle, size, how); err == nil {
+		if attr, err = b.install(name, d.handle, size, how); err == nil {
 			return attr, nil
 		}
 	}
-	ask(b.meta, "removeEntry", temp) // if this fails, the next Open removes it
+	b.drop(d)
 	return sandbox.Attr{}, err
 }
 
@@ -142,12 +142,8 @@ func (w *Workspace) check(n *node, v sandbox.Version) error {
 	return nil
 }
 
-// fill writes a content into a new file, and waits until it is on the disk.
-func fill(handle js.Value, content io.Reader) (size int64, err error) {
-	access, err := ask(handle, "createSyncAccessHandle")
-	if err != nil {
-		return 0, err
-	}
+// fill writes a content into a new file, waits until it is on the disk, and closes the file.
+func fill(access js.Value, content io.Reader) (size int64, err error) {
 	defer access.Call("close")
 	size, err = io.Copy(writer{access}, content)
 	if err == nil {

@@ -32,7 +32,11 @@ func (w *Workspace) moveDir(n, toDir *node, stored string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fill(handle, bytes.NewReader(text)); err != nil {
+	access, err := ask(handle, "createSyncAccessHandle")
+	if err == nil {
+		_, err = fill(access, bytes.NewReader(text))
+	}
+	if err != nil {
 		return err
 	}
 	if _, err := ask(handle, "move", w.meta, moveName); err != nil {

@@ -72,7 +72,10 @@ func plant(t testing.TB, w *Workspace, name string, o sandbox.Object) {
 	}
 	n := w.newNode(dir, storedName(path.Base(name), mode), mode, js.Undefined())
 	if n.handle, err = ask(dir.handle, "getFileHandle", n.stored, map[string]any{"create": true}); err == nil && o.Content != "" {
-		_, err = fill(n.handle, strings.NewReader(o.Content))
+		var access js.Value
+		if access, err = ask(n.handle, "createSyncAccessHandle"); err == nil {
+			_, err = fill(access, strings.NewReader(o.Content))
+		}
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -27,6 +27,7 @@ type Workspace struct {
 	top   *node
 	next  uint64  // the next ID
 	temps uint64  // how many temporary files were made
+	ready draft   // for the next write; the zero draft before the first one
 	stuck error   // why no operation is possible any more
 	held  []*node // files with an access handle, the one that was read last at the end
 }
@@ -137,6 +138,13 @@ func (w *Workspace) Close() {
 	for len(w.held) > 0 {
 		w.release(w.held[0])
 	}
+	if d := w.ready; d.name != "" {
+		if d.wait() == nil {
+			d.access.Call("close")
+		}
+		w.drop(d)
+		w.ready = draft{}
+	}
 	if w.free != nil {
 		w.free()
 		w.free = nil
@@ -147,15 +155,65 @@ func (w *Workspace) Close() {
 // directory is missing, the first write makes it.
 func (w *Workspace) Backend(dir string) sandbox.Backend { return &backend{w, path.Clean(dir)} }
 
-// temp makes a temporary file, and returns its handle and name.
-func (w *Workspace) temp() (js.Value, string, error) {
-	w.mu.Lock()
-	w.temps++
-	name := tempName + strconv.FormatUint(w.temps, 36)
-	w.mu.Unlock()
-	handle, err := ask(w.meta, "getFileHandle", name, map[string]any{"create": true})
-	return handle, name, err
+// A draft is a temporary file for a write.
+type draft struct {
+	name           string
+	opened         js.Value // the promise of both handles
+	handle, access js.Value
 }
+
+// openAccess is the function that opens the access handle of a file handle.
+var openAccess = sync.OnceValue(func() js.Func {
+	return js.FuncOf(func(_ js.Value, args []js.Value) any {
+		return js.Global().Get("Promise").Call("all", []any{args[0], args[0].Call("createSyncAccessHandle")})
+	})
+})
+
+// beginDraft asks the browser for a draft. The caller holds mu.
+func (w *Workspace) beginDraft() draft {
+	w.temps++
+	d := draft{name: tempName + strconv.FormatUint(w.temps, 36)}
+	d.opened = w.meta.Call("getFileHandle", d.name, map[string]any{"create": true}).Call("then", openAccess())
+	d.opened.Call("catch", js.Global().Get("Boolean")) // who waits for it gets the error
+	return d
+}
+
+// wait waits until the browser has opened the file.
+func (d *draft) wait() error {
+	both, err := await(d.opened)
+	if err == nil {
+		d.handle, d.access = both.Index(0), both.Index(1)
+	}
+	return err
+}
+
+// takeDraft returns a draft. Making one takes as long as the rest of a write, so it begins the
+// one for the next write.
+func (w *Workspace) takeDraft() (draft, error) {
+	w.mu.Lock()
+	d := w.ready
+	prepared := d.name != ""
+	if !prepared {
+		d = w.beginDraft()
+	}
+	w.ready = w.beginDraft()
+	w.mu.Unlock()
+	err := d.wait()
+	if err != nil && prepared { // it may be possible now
+		w.drop(d)
+		w.mu.Lock()
+		d = w.beginDraft()
+		w.mu.Unlock()
+		err = d.wait()
+	}
+	if err != nil {
+		w.drop(d)
+	}
+	return d, err
+}
+
+// drop removes the file of a draft, which is closed. If that fails, the next Open removes it.
+func (w *Workspace) drop(d draft) { ask(w.meta, "removeEntry", d.name) }
 
 // tempName begins the names of temporary files.
 const tempName = "write-"
