@@ -62,8 +62,9 @@ type StagedCommit struct {
 	Session   string    `json:"session,omitempty"`
 	Tree      string    `json:"tree,omitempty"`   // session whose files they are, "" for the program's own
 	Intake    int64     `json:"intake,omitempty"` // bytes that the workers had read
-	// Untrusted is an untrusted mount that the workers had read, "" for none. Its content
-	// may have steered them.
+	// Untrusted is an untrusted mount that the workers had read, or the documents of golem
+	// intake that they had read there, "" for none. The content may
+	// have steered them.
 	Untrusted string `json:"untrusted,omitempty"`
 }
 
@@ -181,7 +182,7 @@ type Request struct {
 	Session string
 	Intake  int64
 
-	Untrusted string // an untrusted mount that the worker has read
+	Untrusted string // an untrusted mount, or documents of golem intake, that the worker has read
 
 	// Links returns the number of hard links of a file, 0 if unknown. Passed returns a
 	// file with the same content that was read, "" for none. Both may be nil.

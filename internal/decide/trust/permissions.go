@@ -218,11 +218,15 @@ func (r Request) sentSecrets() []Permission {
 	return list
 }
 
-// addScanners adds what scanners run and reach, and the kinds of files that they ignore.
+// addScanners adds what scanners and converters run and reach, and the kinds of files that
+// scanners ignore.
 func (r Request) addScanners(add permit) {
 	e := r.Project.Engines
 	for _, x := range e.External {
 		add(Risky, x.From.String(), "the scanner "+visible.Quote(x.Name)+" runs "+visible.Quote(strings.Join(x.Command, " "))+", in the jail")
+	}
+	for _, c := range r.Project.Converters {
+		add(Risky, c.From.String(), "golem intake runs "+visible.Quote(strings.Join(c.Command, " "))+" for "+visible.Quote(strings.Join(c.Suffixes, " "))+", in the jail")
 	}
 	if e.Clamd != "" {
 		add(Usual, r.Project.PlaceOf("clearance.malware.clamd").String(), "clamd sees the results, at "+visible.Quote(string(e.Clamd)))

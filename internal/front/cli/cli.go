@@ -211,7 +211,7 @@ var groups = []*cobra.Group{
 // subcommands lists the commands in the order of golem help.
 func subcommands(fronts Fronts) []subcommand {
 	return []subcommand{
-		{"run", "run", newRun}, {"eval", "run", newEval}, {"exec", "run", newExec}, {"ps", "run", newPS}, {"attach", "run", newAttach}, {"ports", "run", newPorts}, {"mcp", "run", func() *cobra.Command { return newMCP(fronts.MCP) }},
+		{"run", "run", newRun}, {"eval", "run", newEval}, {"exec", "run", newExec}, {"intake", "run", newIntake}, {"ps", "run", newPS}, {"attach", "run", newAttach}, {"ports", "run", newPorts}, {"mcp", "run", func() *cobra.Command { return newMCP(fronts.MCP) }},
 		{"acp", "run", func() *cobra.Command { return newACP(fronts.Proxy) }},
 		{"status", "review", func() *cobra.Command { return newStatus(fronts) }}, {"diff", "review", func() *cobra.Command { return newDiff(fronts.Explore) }}, {"apply", "review", newApply}, {"discard", "review", newDiscard}, {"pr", "review", newPR}, {"undo", "review", newUndo},
 		{"review", "review", func() *cobra.Command { return newReview(fronts.Explore) }}, {"approve", "review", newApprove}, {"approvals", "review", newApprovals}, {"desk", "review", func() *cobra.Command { return newDesk(fronts.Desk) }},

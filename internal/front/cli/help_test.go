@@ -104,7 +104,7 @@ func helpOf(cmd *cobra.Command) string {
 func TestGroups(t *testing.T) {
 	root := rootWithHelp()
 	for group, want := range map[string][]string{
-		"run":     {"run", "eval", "exec", "ps", "attach", "ports", "mcp", "acp"},
+		"run":     {"run", "eval", "exec", "intake", "ps", "attach", "ports", "mcp", "acp"},
 		"review":  {"status", "diff", "apply", "discard", "pr", "undo", "review", "approve", "approvals", "desk"},
 		"records": {"sessions", "audit", "doctor"},
 		"more":    {"tool", "scan", "completion", "man", "version", "help"},

@@ -15,6 +15,7 @@ var synonyms = map[string]string{
 	"run --resume last":             "resume continue",
 	"exec":                          "sandbox jail confine launch spawn container enter",
 	"exec bash":                     "shell sh bash zsh fish",
+	"intake":                        "ingest import convert download",
 	"ports":                         "port expose forward tunnel",
 	"mcp":                           "serve server",
 	"acp":                           "editor zed jetbrains neovim emacs",

@@ -1,20 +1,26 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net/http"
+	"path"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/golem-forge/golem/internal/clearance"
 	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/decide/taint"
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/work/calltree"
 	"github.com/golem-forge/golem/internal/work/project"
 	"github.com/golem-forge/golem/internal/work/toolset/export"
 	gittools "github.com/golem-forge/golem/internal/work/toolset/git"
 	"github.com/golem-forge/golem/internal/work/toolset/settle"
+	"github.com/golem-forge/golem/internal/work/toolset/web"
 	"github.com/golem-forge/golem/internal/work/worker"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -40,7 +46,7 @@ func (d *OpenWorker) gitTools(step *calltree.Step, g tool.Gate, tracker *taint.T
 		if err != nil {
 			return clearance.Request{}, err
 		}
-		r := clearance.Request{Time: d.program.options.Now(), Workers: g.Workers, Intake: tracker.Bytes(), Untrusted: tracker.Source(), Author: author, Commit: committer}
+		r := clearance.Request{Time: d.program.options.Now(), Workers: g.Workers, Intake: tracker.Bytes(), Untrusted: documentsRead(g.Files, tracker), Author: author, Commit: committer}
 		if d.Session != nil {
 			r.Session = d.Session.ID
 		}
@@ -48,6 +54,22 @@ func (d *OpenWorker) gitTools(step *calltree.Step, g tool.Gate, tracker *taint.T
 		return r, nil
 	}
 	return s, []io.Closer{requests, c}
+}
+
+// documentsRead returns the untrusted content that a worker has read: the documents of golem
+// intake, or the first mount if it has read no such document.
+func documentsRead(files *sandbox.Sandbox, tracker *taint.Tracker) string {
+	var list []string
+	for _, name := range tracker.FilesRead() {
+		dir := path.Dir(name)
+		if slices.Contains(list, dir) || tracker.UntrustedMount(dir, false) == "" {
+			continue
+		}
+		if there, err := files.Exists(path.Join(dir, web.OriginName)); err == nil && there {
+			list = append(list, dir)
+		}
+	}
+	return cmp.Or(strings.Join(list, ", "), tracker.Source())
 }
 
 // publisher returns what opens pull requests for the worker's session, and what is closed after
@@ -74,6 +96,22 @@ func (d *OpenWorker) publisher(step *calltree.Step, g tool.Gate) (p settle.Publi
 	}
 	p.Persons = c.Persons
 	return p, []io.Closer{requests, c}
+}
+
+// intake returns what brings documents in, and what is closed after use.
+func (d *OpenWorker) intake(step *calltree.Step, g tool.Gate) (web.Intake, io.Closer) {
+	var w *worker.Worker
+	if step != nil {
+		w = step.Worker
+	}
+	c := d.program.NewRepositories(d.records, w)
+	l := g.Grant.Limits
+	return web.Intake{Project: d.program.Project, Scanners: c.Scanners, Now: d.program.options.Now,
+		Jail: jail.Policy{Runsc: d.program.Project.Ceiling.Runsc(), Limits: jail.Limits{Time: l.Time, CPU: l.CPU, Memory: l.Memory, Processes: l.Pids, FileSize: l.FileSize}},
+		Lock: func(ctx context.Context) (func() error, error) {
+			return d.records.Folder.Lock(ctx, "intake", d.records.Process)
+		},
+	}, c
 }
 
 // inputMounts returns the mounts that are read-only or untrusted.

@@ -363,10 +363,15 @@ func (d *OpenWorker) connectTools(step *calltree.Step, g tool.Gate, tracker *tai
 		staging, clearing := d.gitTools(step, g, tracker)
 		sending := d.networks.OwnRequests("api_send", "an approved call", g.Workers)
 		list = slices.Concat(list, staging.Tools(), d.exportTools(staging.Scanners, sending).Tools())
-		running = append(clearing, sending)
+		running = append(running, append(clearing, sending)...)
 	}
 	if d.calls("web") {
-		list = append(list, web.Set{Fetcher: d.networks.Fetcher(g.Hosts(), g.Workers, tracker.Source)}.Tools()...)
+		fetching := web.Set{Fetcher: d.networks.Fetcher(g.Hosts(), g.Workers, tracker.Source)}
+		if d.program.options.Job == nil { // the files are those of the machine's user
+			intake, closer := d.intake(step, g)
+			fetching.Intake, running = intake, append(running, closer)
+		}
+		list = append(list, fetching.Tools()...)
 	}
 	if d.calls("changes") {
 		publisher, publishing := d.publisher(step, g)

@@ -24,7 +24,7 @@ var builtin = []struct {
 	{"git", []string{"git_stage", "git_status", "git_diff", "git_list_staged", "git_push", "git_pull", "git_discard",
 		"git_branches", "git_merge", "pullFromGit", "gitPull", "stageForPush", "gitStage"}},
 	{"clearance", []string{"file_export", "api_send", "clipboard_copy"}},
-	{"web", []string{"web_fetch"}},
+	{"web", []string{"web_fetch", "intake"}},
 	{"changes", []string{"apply_changes", "discard_changes", "undo", "pull_request"}},
 }
 

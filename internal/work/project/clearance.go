@@ -30,6 +30,7 @@ func (l clearanceReader) readClearance() {
 		p.Scanners = l.readScanners(n)
 	}
 	l.readEngines()
+	l.readConverters()
 }
 
 // readEngines reads the scanners that are foreign programs.
@@ -54,24 +55,14 @@ func (l clearanceReader) readEngines() {
 	slices.SortFunc(e.External, func(a, b External) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// readExternal reads a scanner of the user. It must be a program of the system, because
-// workers could change a program in a directory that they may write.
+// readExternal reads a scanner of the user.
 func (l clearanceReader) readExternal(f strictyaml.Field) {
 	label := "clearance.external." + sandbox.Shown(f.Key.Text)
 	x := External{Name: f.Key.Text, From: f.Key.Place}
 	if why := checkName(x.Name); why != "" || slices.Contains(append(builtinScanners(), "clamd", "clamscan", "yara", "limits"), x.Name) {
 		l.problems.Add(f.Key, label+": not a name for a scanner", "choose another name, such as words")
 	}
-	command, ok := f.Value.At("command")
-	for _, item := range command.Items {
-		x.Command = append(x.Command, item.Text)
-	}
-	switch {
-	case !ok || len(x.Command) == 0:
-		l.problems.Add(f.Key, label+" has no command", "write command: with the program and its arguments")
-	case strings.Contains(x.Command[0], "/") && !strings.HasPrefix(x.Command[0], "/usr/"), strings.HasPrefix(x.Command[0], "-"):
-		l.problems.Add(command.Items[0], label+".command: "+sandbox.Shown(x.Command[0])+" is no program of the system", "name one without a path, or by its path below /usr")
-	}
+	x.Command = l.readProgram(f, label, "write command: with the program and its arguments")
 	l.project.Engines.External = append(l.project.Engines.External, x)
 }
 

@@ -19,8 +19,8 @@ var problems = []struct{ yaml, want string }{
 	// form
 	{`sandbox: {zone: {}}`, `p.yaml:1:11: unknown key "zone" in sandbox; did you mean zones?…`},
 	{`modle: x`, `p.yaml:1:1: unknown key "modle"; did you mean model?…`},
-	{`[a]`, `p.yaml:1:1: a list; a project file is a map of sandbox, network, credentials, model, summary_model, fallback_models, effort, temperature, max_answer_tokens, show_thinking, model_server, approval, delegation, ignored_without_git, worker_paths, budget, clearance, commit, limits, jail`},
-	{`just a text`, `p.yaml:1:1: a single value; a project file is a map of sandbox, network, credentials, model, summary_model, fallback_models, effort, temperature, max_answer_tokens, show_thinking, model_server, approval, delegation, ignored_without_git, worker_paths, budget, clearance, commit, limits, jail`},
+	{`[a]`, `p.yaml:1:1: a list; a project file is a map of sandbox, network, credentials, model, summary_model, fallback_models, effort, temperature, max_answer_tokens, show_thinking, model_server, approval, delegation, ignored_without_git, worker_paths, budget, intake, clearance, commit, limits, jail`},
+	{`just a text`, `p.yaml:1:1: a single value; a project file is a map of sandbox, network, credentials, model, summary_model, fallback_models, effort, temperature, max_answer_tokens, show_thinking, model_server, approval, delegation, ignored_without_git, worker_paths, budget, intake, clearance, commit, limits, jail`},
 	{`sandbox:`, `p.yaml:1:9: sandbox: nothing; it is …`},
 	{`sandbox: {zones: null}`, `p.yaml:1:18: sandbox.zones: nothing; it is …`},
 	{`sandbox: {zones: {}}`, `p.yaml:1:18: sandbox.zones: an empty map;…`},
@@ -188,6 +188,14 @@ var problems = []struct{ yaml, want string }{
 		p.yaml:1:66: clearance.external.format: not a name for a scanner; choose another name, such as words
 		p.yaml:1:104: clearance.external.b.command: ./b is no program of the system; name one without a path, or by its path below /usr
 		p.yaml:1:111: clearance.external.c has no command; write command: with the program and its arguments`},
+	{`intake: {a: {}, "b c": {suffixes: [pdf, ./x], command: [./b, "{}"]}, d: {suffixes: [.d], command: [cat, document]}}`, `
+		p.yaml:1:11: intake.a has no command; write command: with the program and its arguments, and {} for the document
+		p.yaml:1:11: intake.a has no suffixes; write suffixes: with those of the documents, such as [.pdf]
+		p.yaml:1:18: intake.b c: …
+		p.yaml:1:37: intake.b c.suffixes: pdf is no suffix; write one with its dot, such as .pdf
+		p.yaml:1:42: intake.b c.suffixes: ./x is no suffix; write one with its dot, such as .pdf
+		p.yaml:1:58: intake.b c.command: ./b is no program of the system; name one without a path, or by its path below /usr
+		p.yaml:1:71: intake.d.command: no argument has the document; write "{}" where the program takes the path of the document`},
 	{`clearance: {limits: {max_files: 0, max_bytes: 1.5}}`, `
 		p.yaml:1:33: clearance.limits.max_files: 0; 0 would be no limit; leave the key out for none
 		p.yaml:1:47: clearance.limits.max_bytes: 1.5; it is …`},

@@ -62,6 +62,7 @@ type Project struct {
 	Endpoints       []Endpoint
 	Scanners        []string
 	Engines         Engines
+	Converters      []Converter // ordered by name
 	ClearanceLimits ClearanceLimits
 
 	Ceiling Ceiling // what the layers above allow at most

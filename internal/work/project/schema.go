@@ -46,6 +46,7 @@ func Schema() strictyaml.Key {
 		{Name: "worker_paths", Type: strictyaml.Texts, Default: "[., workers, .workers]", Example: "[., workers, shared/workers]",
 			Doc: "Directories of the program where golem looks for workers by name."},
 		budgetKey("What one run may use, with all of its workers, or the agents of one session of `golem exec`. Missing keys mean no limit, except `turns` and `workers` of a run."),
+		intakeKey(),
 		clearanceKey(),
 		commitKey(),
 		limitsKey(),

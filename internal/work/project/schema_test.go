@@ -254,6 +254,8 @@ var counts = map[string][2]string{
 	"clearance.malware.clamscan":   {``, `clearance: {malware: {clamscan: true}}`},
 	"clearance.malware.yara":       {``, `clearance: {malware: {yara: [a.yar]}}`},
 	"clearance.external.command":   {`clearance: {external: {a: {command: [a]}}}`, `clearance: {external: {a: {command: [b]}}}`},
+	"intake.suffixes":              {`intake: {a: {suffixes: [.a], command: [a, "{}"]}}`, `intake: {a: {suffixes: [.b], command: [a, "{}"]}}`},
+	"intake.command":               {`intake: {a: {suffixes: [.a], command: [a, "{}"]}}`, `intake: {a: {suffixes: [.a], command: [b, "{}"]}}`},
 	"clearance.endpoints.url":      {`clearance: {endpoints: {a: {url: "https://a/"}}}`, `clearance: {endpoints: {a: {url: "https://b/"}}}`},
 	"clearance.endpoints.mode":     {`clearance: {endpoints: {a: {url: "https://a/"}}}`, `clearance: {endpoints: {a: {url: "https://a/", mode: both}}}`},
 	"clearance.endpoints.method":   {`clearance: {endpoints: {a: {url: "https://a/"}}}`, `clearance: {endpoints: {a: {url: "https://a/", method: PUT}}}`},
@@ -281,8 +283,8 @@ func TestEveryKeyCounts(t *testing.T) {
 		if a, err := json.Marshal(p.Answers); err == nil {
 			text += string(a)
 		}
-		return text + fmt.Sprint(p.Fallbacks) + fmt.Sprintf("\n%v %v %v %v %v %v %v %v %+v %v %+v %+v", p.Protect, p.Network, p.Level, p.Model+p.SummaryModel, p.ModelServer.URL+p.ModelServer.Key+p.ModelServer.API, p.Approval, p.MaxDepth,
-			p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits, p.Engines) + fmt.Sprint(p.Etc, p.Trailer, p.AllowPrivate, p.AskHosts, p.Credentials, p.Presets, p.Fetch, p.IgnoredDirs) + string(p.Engines.Clamd) + fmt.Sprint(len(p.Engines.Yara))
+		return text + fmt.Sprint(p.Fallbacks) + fmt.Sprintf("\n%v %v %v %v %v %v %v %v %+v %v %+v %+v %+v", p.Protect, p.Network, p.Level, p.Model+p.SummaryModel, p.ModelServer.URL+p.ModelServer.Key+p.ModelServer.API, p.Approval, p.MaxDepth,
+			p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits, p.Engines, p.Converters) + fmt.Sprint(p.Etc, p.Trailer, p.AllowPrivate, p.AskHosts, p.Credentials, p.Presets, p.Fetch, p.IgnoredDirs) + string(p.Engines.Clamd) + fmt.Sprint(len(p.Engines.Yara))
 	}
 	left := len(counts)
 	eachKey(project.Schema(), nil, func(path []strictyaml.Key) {

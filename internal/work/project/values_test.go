@@ -89,6 +89,7 @@ clearance:
 		budget.tokens =  (default)
 		budget.cost =  (default)
 		budget.time =  (default)
+		intake =  (default)
 		clearance.targets.origin.type = github (p.yaml:11)
 		clearance.targets.origin.path =  (default)
 		clearance.targets.origin.url =  (default)
