@@ -90,7 +90,11 @@ func TestConfigEdit(t *testing.T) {
 		{"false", "the editor false failed (exit status 1); " + file + " is as it was; choose another editor with EDITOR=…, or change the file yourself and run golem lint", 1},
 		{"echo 'notify: bell' >", "no problems: " + file, 0},
 		{"true", "unchanged, no problems: " + file, 0},
-		{"echo 'notify: loud' >", "notify: loud; it is auto, desktop, bell or off", 2},
+		{"echo 'notify: loud' >", "notify: loud; it is auto, desktop, bell or off, or a map", 2},
+		{"echo 'notify: {command: [tell]}' >", "notify.command: no whole path of a program; write it with its arguments", 2},
+		{"echo 'notify: {webhook: http://example.org/secret}' >", "notify.webhook: no address that golem uses; write https://HOST/…, or http:// for this machine", 2},
+		{"echo 'notify: {mail: a b}' >", "notify.mail: a b is no address", 2},
+		{"echo 'notify: {form: ntfy}' >", "notify.form without webhook", 2},
 	} {
 		one := p.forTest(t)
 		one.env = append(slices.Clone(p.env), "EDITOR="+test.editor)

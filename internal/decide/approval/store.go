@@ -46,6 +46,8 @@ type Requests struct {
 	UnseenOff string
 	// Label, if set, returns the name of a session. Requests of the store carry it.
 	Label func(session string) string
+	// OnPending, if set, is called after a request was stored that waits for a person.
+	OnPending func()
 }
 
 // Open returns the store in a program's state directory.
@@ -74,6 +76,8 @@ type PendingRequest struct {
 	requestScope
 	Blob string `json:"blob"`           // the whole request
 	Size int    `json:"size,omitempty"` // the size of the blob in bytes
+	// Notified says that golem has told the user elsewhere that the request waits.
+	Notified bool `json:"notified,omitempty"`
 	// Answer is nil if there is none. It is not in the document.
 	Answer *StoredAnswer `json:"answer,omitempty"`
 }
@@ -188,7 +192,20 @@ func (s *Requests) addPending(r tool.Request, at requestScope, now time.Time) (i
 	if err != nil && put != "" {
 		s.blobs.Remove(put)
 	}
+	if err == nil && put != "" && s.OnPending != nil {
+		s.OnPending()
+	}
 	return id, err
+}
+
+// SetNotified records that golem has notified the user of requests.
+func (s *Requests) SetNotified(ids []string) error {
+	return s.update(func(k *contents) error {
+		for i := range k.Pending {
+			k.Pending[i].Notified = k.Pending[i].Notified || slices.Contains(ids, k.Pending[i].ID)
+		}
+		return nil
+	})
 }
 
 // encode returns a request as it is stored. If it is too large, the content of its

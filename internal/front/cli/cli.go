@@ -216,7 +216,7 @@ func subcommands(fronts Fronts) []subcommand {
 		{"status", "review", func() *cobra.Command { return newStatus(fronts) }}, {"diff", "review", func() *cobra.Command { return newDiff(fronts.Explore) }}, {"apply", "review", newApply}, {"discard", "review", newDiscard}, {"pr", "review", newPR}, {"undo", "review", newUndo},
 		{"review", "review", func() *cobra.Command { return newReview(fronts.Explore) }}, {"approve", "review", newApprove}, {"approvals", "review", newApprovals}, {"desk", "review", func() *cobra.Command { return newDesk(fronts.Desk) }},
 		{"init", "project", newInit}, {"trust", "project", newTrust}, {"lint", "project", newLint}, {"explain", "project", newExplain}, {"suggest", "project", newSuggest}, {"config", "project", newConfig},
-		{"secret", "project", newSecret},
+		{"secret", "project", newSecret}, {"notify", "project", newNotify},
 		{"workers", "project", newWorkers}, {"tools", "project", newTools}, {"schema", "project", newSchema},
 		{"submit", "team", newSubmit}, {"jobs", "team", newJobs}, {"node", "team", newNode}, {"hub", "team", newHub},
 		{"sessions", "records", newSessions}, {"audit", "records", newAudit}, {"doctor", "records", newDoctor},

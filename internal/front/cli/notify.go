@@ -36,7 +36,14 @@ func notifyLater(terminal io.Writer) (stop func()) {
 		select {
 		case <-ctx.Done():
 		case <-time.After(waitsLong):
-			notifyUser(ctx, terminal, "a question waits for you")
+			what := "a question waits for you"
+			notifyUser(ctx, terminal, what)
+			if dir, err := os.Getwd(); err == nil {
+				name := visible.Line(filepath.Base(dir), maxWhat)
+				channels().Deliver(ctx, func() (desktop.Notice, bool) {
+					return desktop.Notice{Text: what + " in " + name, Directory: name}, true
+				})
+			}
 		}
 	}()
 	return func() {
@@ -45,10 +52,10 @@ func notifyLater(terminal io.Writer) (stop func()) {
 	}
 }
 
-// notifyUser tells the user that something waits, as the configuration says. terminal may
-// be nil.
+// notifyUser tells the user at this machine that something waits, as the configuration says.
+// terminal may be nil.
 func notifyUser(ctx context.Context, terminal io.Writer, what string) {
-	how := preferences().Notify
+	how := preferences().Notify.Show
 	if how == "off" {
 		return
 	}

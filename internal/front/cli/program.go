@@ -111,7 +111,7 @@ func (f *programFlags) options() (program.Options, error) {
 	o.Settings, err = f.settings()
 	o.Hosts, o.Presets, o.Secret, o.Agent = f.hosts, f.presets, findSecret, f.agent
 	o.User, o.Profiles = agentUser(), f.profiles
-	o.Login, o.KeepLogin, o.OnRecover = findStoredSecret, keepLogin, f.recovered.add
+	o.Login, o.KeepLogin, o.OnRecover, o.OnPending = findStoredSecret, keepLogin, f.recovered.add, startNotify
 	if f.sealed {
 		o.KeepLogin = nil
 	}

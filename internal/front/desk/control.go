@@ -149,7 +149,7 @@ type statusView struct {
 
 // newStatus returns what happens in a session now.
 func (s *server) newStatus(one inbox.ProgramSession, about inbox.About, nonce string) statusView {
-	v := statusView{About: about, Nonce: nonce, Waiting: s.inbox.WaitingIn(one)}
+	v := statusView{About: about, Nonce: nonce, Waiting: s.inbox.WaitingIn(one.Program, one.ID)}
 	if about.State == storage.SessionRunning {
 		v.What = "manual"
 		if process, isRun := one.Program.Storage.ProcessOf(one.Session); process > 0 {

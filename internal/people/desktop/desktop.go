@@ -1,5 +1,5 @@
 // Package desktop uses the programs of the user's desktop: for the clipboard, which a terminal
-// can set too, for notifications and for the browser.
+// can set too, for notifications and for the browser. It also sends notices elsewhere.
 //
 // It looks for the programs only in the system's own directories, not in PATH: a directory
 // in PATH may be writable for workers.

@@ -178,29 +178,30 @@ func (w *Watcher) activity(s ProgramSession, dir string) (a Activity, ok bool) {
 		a.Connections, a.Open = s.lastConnections()
 		a.Doing = cmp.Or(s.doing(), a.Doing)
 	}
-	a.Waiting = w.Reader.WaitingIn(s)
+	a.Waiting = w.Reader.WaitingIn(s.Program, s.ID)
 	a.Resume = !running && s.isUnfinished() && !slices.ContainsFunc(a.Waiting, func(i Item) bool { return i.Kind == KindCall })
 	return a, true
 }
 
-// WaitingIn returns the calls and hosts of a session that wait for the user.
-func (r *Reader) WaitingIn(s ProgramSession) (items []Item) {
-	for _, c := range s.waiting() {
-		items = append(items, r.call(c, string(s.Program.Root())))
+// WaitingIn returns the calls and hosts of a session that wait for the user, or those of all
+// sessions of the program if the session is "".
+func (r *Reader) WaitingIn(p *program.Program, session string) (items []Item) {
+	for _, c := range waiting(p, session) {
+		items = append(items, r.call(c, string(p.Root())))
 	}
 	return items
 }
 
-// waiting returns the calls of the session that wait for the user.
-func (s ProgramSession) waiting() (list []Call) {
+// waiting returns the calls that WaitingIn returns as items.
+func waiting(p *program.Program, session string) (list []Call) {
 	var all []approval.PendingRequest
-	withRecords(s.Program, func(r *storage.Records) (err error) { // without them nothing waits
-		all, err = r.Waiting(s.Program.Storage.Sessions)
+	withRecords(p, func(r *storage.Records) (err error) { // without them nothing waits
+		all, err = r.Waiting(p.Storage.Sessions)
 		return err
 	})
 	for _, one := range all {
-		if one.Session == s.ID {
-			list = append(list, Call{one, s.Program})
+		if session == "" || one.Session == session {
+			list = append(list, Call{one, p})
 		}
 	}
 	return list
@@ -228,7 +229,7 @@ func (s ProgramSession) isPaused() bool {
 // CanResume reports whether the session has a run that neither works nor is finished, and
 // none of its calls waits for the user.
 func (s ProgramSession) CanResume() bool {
-	return s.isUnfinished() && !s.Program.Storage.IsRunning(s.Session) && !slices.ContainsFunc(s.waiting(), func(c Call) bool { return c.Tool != tool.ConnectTool })
+	return s.isUnfinished() && !s.Program.Storage.IsRunning(s.Session) && !slices.ContainsFunc(waiting(s.Program, s.ID), func(c Call) bool { return c.Tool != tool.ConnectTool })
 }
 
 // lastConnections returns the last connections of the session, the newest first, and how

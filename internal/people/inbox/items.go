@@ -58,7 +58,8 @@ type Item struct {
 	Name      string    `json:"name,omitempty"` // of the session that the item is
 	Session   string    `json:"session,omitempty"`
 	Title     string    `json:"title"`
-	Who       string    `json:"who"` // the workers, or the program that made it
+	Tool      string    `json:"tool,omitempty"` // of a call
+	Who       string    `json:"who"`            // the workers, or the program that made it
 	Since     time.Time `json:"since"`
 	Risk      Risk      `json:"risk"`
 	Reasons   []string  `json:"reasons"` // why the risk is not low
@@ -139,7 +140,7 @@ const maxTitle = 300
 // call returns a call that waits as an item.
 func (r *Reader) call(c Call, dir string) Item {
 	a := r.assess(c)
-	item := Item{Kind: KindCall, Program: keyOf(c.Program), Directory: visible.Text(dir), ID: c.ID, Session: c.Session, Who: workersText(c.Workers), Since: c.Made, Risk: a.risk, Reasons: a.reasons}
+	item := Item{Kind: KindCall, Tool: sandbox.Shown(c.Tool), Program: keyOf(c.Program), Directory: visible.Text(dir), ID: c.ID, Session: c.Session, Who: workersText(c.Workers), Since: c.Made, Risk: a.risk, Reasons: a.reasons}
 	item.Title = callTitle(c.Tool, c.Summary, c.Effects)
 	if c.Tool == tool.ConnectTool {
 		item.Kind = KindHost

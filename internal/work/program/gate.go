@@ -281,6 +281,9 @@ func workerName(g tool.Gate) string {
 // newApprover returns the approver of a gate, whose session may be nil.
 func (v WorkerOptions) newApprover(p *Program, rec *storage.Records, s *session.Session) (*approval.Approver, error) {
 	now, err := audit.MonotonicClock(rec.Folder, p.options.Now)
+	if p.options.OnPending != nil {
+		rec.Approvals.OnPending = func() { p.options.OnPending(p.Storage.Dir()) }
+	}
 	a := &approval.Approver{Mode: approval.Mode(p.Project.Approval), ModeIsFlag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), ApproveReads: v.ApproveReads, Store: rec.Approvals,
 		Asker: v.Asker, PendingAsker: v.Beside, Policy: p.Storage.Policy, UnseenOff: p.Storage.UnseenOff, Now: now}
 	if s != nil {

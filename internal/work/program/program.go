@@ -58,8 +58,9 @@ type Options struct {
 	Trust     string                 // the hash of content that the user trusts for this call
 	Job       func(host string) bool // the hosts that may have a private address, if the program is somebody else's job; nil for the user's own
 	Now       func() time.Time
-	Hooks     tool.Hooks             // look at the calls of workers before their own hooks; may be nil
-	OnRecover func(session.Recovery) // see session.Store; nil for none
+	Hooks     tool.Hooks               // look at the calls of workers before their own hooks; may be nil
+	OnRecover func(session.Recovery)   // see session.Store; nil for none
+	OnPending func(state sandbox.Host) // is called after a call of the program with this state began to wait; nil for none
 
 	// For a process that looks at the same sessions again and again, nil for others.
 	Examined  *session.Examined

@@ -76,8 +76,7 @@ func ConfigSchema() strictyaml.Key {
 		}},
 		strictyaml.Key{Name: "session", Type: strictyaml.Word, Words: []string{"new", "continue"}, Default: "new", Example: "continue",
 			Doc: "The session of `golem exec` and `golem run` without a flag: a new one, or the newest one here that has changes, as with `-c`."},
-		strictyaml.Key{Name: "notify", Type: strictyaml.Word, Words: []string{"auto", "desktop", "bell", "off"}, Default: "auto", Example: "off",
-			Doc: "How golem tells you that a question has waited for ten seconds, or that a run waits: a notification on the desktop (`notify-send`), the bell of the terminal, the first that works (`auto`), or not at all."},
+		notifyKey(),
 		strictyaml.Key{Name: "hub", Type: strictyaml.Text, Example: "~/.config/golem/hub.creds",
 			Doc: "The file with your credentials for a hub. `golem status`, `diff`, `apply`, `review` and `desk` then bring its finished jobs here, and `golem approve` shows its calls, as with `--hub`."})
 	i := slices.IndexFunc(schema.Keys, func(k strictyaml.Key) bool { return k.Name == "approval" })
@@ -162,6 +161,9 @@ func parseLayer(l Layer, data []byte, tools []string) (Layer, error) {
 	if n, ok := l.at("commit"); ok {
 		commitKey().CheckAll(n, &problems)
 	}
+	if n, ok := l.at("notify"); ok {
+		checkNotify(n, &problems)
+	}
 	for _, item := range l.items("models") {
 		if _, err := path.Match(item.Text, ""); err != nil || item.Text == "" {
 			problems.Add(item, "models: "+quote(item.Text)+" is no pattern", "write a model, or ollama:* for all of a vendor")
@@ -208,7 +210,7 @@ type Preferences struct {
 	StateLimit int64 // the most that golem stores, 0 for the default
 	StateFrom  strictyaml.Place
 	Color      string // auto, always or never; "" for the default
-	Notify     string // auto, desktop, bell or off; "" for the default
+	Notify     Notify
 	Hub        string // the file with the credentials for a hub; "" for none
 	Session    string // new or continue; "" for the default
 }
@@ -216,10 +218,16 @@ type Preferences struct {
 // Preferences returns the preferences in the user's configuration.
 func (c Ceiling) Preferences() (p Preferences) {
 	for _, l := range c {
-		l.tree.Decode(map[string]any{"state.max_bytes": &p.StateLimit, "theme.color": &p.Color, "notify": &p.Notify, "hub": &p.Hub, "session": &p.Session}, nil)
+		l.tree.Decode(map[string]any{"state.max_bytes": &p.StateLimit, "theme.color": &p.Color, "hub": &p.Hub, "session": &p.Session}, nil)
 		if n, ok := l.at("state", "max_bytes"); ok {
 			p.StateFrom = n.Place
 		}
+		if n, ok := l.at("notify"); ok {
+			p.Notify = readNotify(n)
+		}
+	}
+	if place, denied := c.DeniedURL(p.Notify.Webhook); denied && p.Notify.Webhook != "" {
+		p.Notify.Webhook, p.Notify.Denied = "", place.String()
 	}
 	return p
 }
