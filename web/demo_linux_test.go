@@ -34,6 +34,31 @@ func testDemo(t *testing.T, browser context.Context, server *site) {
 		}
 	}
 
+	// A model of the user.
+	m := newLoopbackModel(t,
+		turn{calls: []toolCall{call("write_file", map[string]string{"path": "/work/real.md", "content": "real\n"}), {name: "write_file", args: `{"path": "/drafts/cut.md"`}, {name: "constructor", args: "{}"}}},
+		turn{text: "Written."},
+		turn{cut: true, calls: []toolCall{call("write_file", map[string]string{"path": "/drafts/cut.md", "content": "cut"})}})
+	p.fill("#run", "model", "real", "endpoint", "http://example.com", "key", testKey, "name", "scripted", "prompt", "Write it.")
+	p.click("#run button")
+	p.status("it must have https")
+	p.fill("#run", "endpoint", m.URL+"/v1")
+	p.click("#run button")
+	p.wait("document.querySelector('#ask').open")
+	p.click("#ask [value=approve]")
+	p.status("The worker has ended.")
+	if log := p.text("document.querySelector('#log').innerText"); !strings.Contains(log, "write_file: created /work/real.md") || strings.Count(log, "error: ") != 2 || !strings.Contains(log, "Written.") {
+		t.Errorf("the log is\n%s", log)
+	}
+	if asked := m.seen(); len(asked) != 2 || !strings.Contains(asked[1], "created /work/real.md") || !strings.Contains(asked[1], "Write it.") {
+		t.Errorf("the model got %q", asked)
+	}
+	p.click("#run button")
+	p.status("the answer of the model is too long")
+	if where := p.text("location.href + document.cookie + localStorage.length + sessionStorage.length"); !strings.HasSuffix(where, "/demo/#demo00") || p.await(findInOPFS, testKey) != "[]" || strings.Contains(printed.String(), testKey) {
+		t.Errorf("the key is somewhere: %s\n%s", where, printed)
+	}
+
 	// A second tab gets a message, and a reload finds everything again.
 	other, _ := newTab(t, browser)
 	server.open(t, other, demoPage+"#demo")
@@ -42,7 +67,7 @@ func testDemo(t *testing.T, browser context.Context, server *site) {
 		t.Fatal(err)
 	}
 	p.status("The workspace demo is open.")
-	if files := p.text("document.querySelector('#files').innerText"); !strings.Contains(files, "/drafts/shopping.md") || !strings.Contains(files, "/work/shopping.md") {
+	if files := p.text("document.querySelector('#files').innerText"); !strings.Contains(files, "/drafts/shopping.md") || !strings.Contains(files, "/work/shopping.md") || !strings.Contains(files, "/work/real.md") || strings.Contains(files, "cut.md") {
 		t.Errorf("after the reload there are\n%s", files)
 	}
 

@@ -1,6 +1,6 @@
 // The demo of @golem-forge/browser. It shows every text from files and models with textContent.
 import {createBrowserSandbox} from '../index.js';
-import {runWorker, scripted} from './worker-loop.js';
+import {real, runWorker, scripted} from './worker-loop.js';
 
 const $ = selector => document.querySelector(selector);
 const config = {zones: {work: {mode: 'rw'}, drafts: {mode: 'rw'}}, rules: [{verb: 'write', target: '/drafts', level: 'preApproved'}]};
@@ -101,6 +101,8 @@ async function open(workspaceId) {
 
 $('#open').onsubmit = attempt(event => open(event.target.workspace.value));
 
+$('#run').model.onchange = event => { $('#real').hidden = event.target.value === 'script'; };
+
 $('#run').onsubmit = attempt(async event => {
 	const form = event.target, log = $('#log');
 	const button = form.querySelector('button');
@@ -108,7 +110,9 @@ $('#run').onsubmit = attempt(async event => {
 	button.disabled = true;
 	say('The worker runs.');
 	try {
-		await runWorker({model: scripted(), tools: sandbox.tools(), log: text => add(log, 'li', text)});
+		const value = name => form.elements[name].value.trim();
+		const model = value('model') === 'script' ? scripted() : real({endpoint: value('endpoint'), name: value('name'), key: value('key')});
+		await runWorker({model, tools: sandbox.tools(), prompt: value('prompt'), log: text => add(log, 'li', text)});
 		say('The worker has ended.');
 	} finally {
 		button.disabled = false;

@@ -3,8 +3,8 @@
 const maxSteps = 20;
 
 /** Runs a worker. The model gets the messages so far, and returns {text, calls}. */
-export async function runWorker({model, tools, log}) {
-	const messages = [];
+export async function runWorker({model, tools, prompt, log}) {
+	const messages = [{role: 'user', content: prompt}];
 	for (let step = 0; step < maxSteps; step++) {
 		const {text, calls} = await model(messages, tools);
 		if (text) log(text);
@@ -14,7 +14,7 @@ export async function runWorker({model, tools, log}) {
 			let result;
 			try {
 				if (!Object.hasOwn(tools, name)) throw new Error(`there is no tool ${name}`);
-				result = await tools[name].execute(args);
+				result = await tools[name].execute(typeof args === 'string' ? JSON.parse(args) : args);
 			} catch (e) {
 				result = `error: ${e.message}`;
 			}
@@ -23,6 +23,25 @@ export async function runWorker({model, tools, log}) {
 		}
 	}
 	log(`The worker has made ${maxSteps} steps, and stops.`);
+}
+
+/** A model at an endpoint for chat completions. Only memory has the key. */
+export function real({endpoint, name, key}) {
+	if (!/^(https:\/\/|http:\/\/(127\.0\.0\.1|localhost)[:/])/.test(endpoint)) throw new Error('the endpoint gets the key, so it must have https');
+	return async (messages, tools) => {
+		const body = {
+			model: name,
+			messages: messages.map(({role, id, content, calls}) => ({role, content, ...id && {tool_call_id: id},
+				...calls?.length && {tool_calls: calls.map(c => ({id: c.id, type: 'function', function: {name: c.name, arguments: c.args}}))}})),
+			tools: Object.entries(tools).map(([name, {description, inputSchema}]) => ({type: 'function', function: {name, description, parameters: inputSchema.jsonSchema}})),
+		};
+		const response = await fetch(`${endpoint}/chat/completions`, {method: 'POST', body: JSON.stringify(body), cache: 'no-store', credentials: 'omit', redirect: 'error',
+			referrerPolicy: 'no-referrer', headers: {'Content-Type': 'application/json', ...key && {Authorization: `Bearer ${key}`}}});
+		if (!response.ok) throw new Error(`the endpoint answers ${response.status}`);
+		const {message, finish_reason: why} = (await response.json()).choices[0];
+		if (why === 'length') throw new Error('the answer of the model is too long; nothing of it was done');
+		return {text: message.content ?? '', calls: (message.tool_calls ?? []).map(c => ({id: c.id, name: c.function.name, args: c.function.arguments}))};
+	};
 }
 
 /** A script in the place of a model. It also tries what the sandbox does not allow. */
