@@ -20,6 +20,7 @@ CLIENTS := node=nodejs npm=npm zsh=zsh fish=fish mandoc=mandoc
 # The browser for the tests of golem desk and of the npm package, whose size is measured with
 # brotli. The browser is large. Without it these tests are skipped.
 CHROMIUM := chromium=chromium brotli=brotli
+FIREFOX := firefox-esr=firefox-esr
 
 # The commands of TestEverydayWork.
 EVERYDAY := patch=patch xz=xz-utils zip=zip unzip=unzip rsync=rsync inotifywait=inotify-tools jq=jq vim=vim openssl=openssl make=make cmake=cmake ninja=ninja-build \
@@ -98,7 +99,7 @@ demo-hub: build-hub ## show a hub with two nodes: 20 jobs, a node dies, somebody
 test: ## run everything: lint, tests, race detector, fuzzing, other systems
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
 	scripts/runsc --within 480 >>"$$log" 2>&1 & \
-	{ scripts/need $(COMMANDS) unshare=util-linux $(NEEDS) || true; scripts/need --within 120 $(CLIENTS) || true; scripts/need --within 120 $(CHROMIUM) || true; } >>"$$log" 2>&1 & \
+	{ scripts/need $(COMMANDS) unshare=util-linux $(NEEDS) || true; scripts/need --within 120 $(CLIENTS) || true; scripts/need --within 120 $(CHROMIUM) || true; scripts/need --within 120 $(FIREFOX) || true; } >>"$$log" 2>&1 & \
 	for step in lint unit race fuzz systems; do \
 		echo "== $$step, after $$SECONDS s"; $(MAKE) $$step || exit; \
 		wait; cat "$$log"; : >"$$log"; \

@@ -187,11 +187,18 @@ func (s *site) runModule(t *testing.T, browser context.Context, module string, b
 		t.Fatal(err)
 	}
 	s.open(t, tab, "/testdata/page.html?module="+module)
+	s.report(t, s.result(t, tab, printed), printed)
+	return printed.String()
+}
+
+// report makes a subtest of each result that a page has posted.
+func (s *site) report(t *testing.T, text string, printed *console) {
+	t.Helper()
 	var results []struct {
 		Name, Error string
 		MS          float64
 	}
-	if err := json.Unmarshal([]byte(s.result(t, tab, printed)), &results); err != nil {
+	if err := json.Unmarshal([]byte(text), &results); err != nil {
 		t.Fatal(err)
 	}
 	if strings.Contains(printed.String(), "Uncaught") {
@@ -208,7 +215,6 @@ func (s *site) runModule(t *testing.T, browser context.Context, module string, b
 	if len(results) == 0 || t.Failed() || testing.Verbose() {
 		t.Logf("%d tests in the page; its console:\n%s", len(results), printed)
 	}
-	return printed.String()
 }
 
 // TestPackage uses the package as an npm user would, in Chromium.
@@ -240,6 +246,7 @@ func TestPackage(t *testing.T) {
 	t.Run("reload", func(t *testing.T) { testReload(t, browser, server) })
 	t.Run("demo", func(t *testing.T) { testDemo(t, browser, newSite(t, dir)) })
 	t.Run("example", func(t *testing.T) { testExample(t, browser, dir) })
+	t.Run("firefox", func(t *testing.T) { testFirefox(t, dir) })
 	t.Run("readme", func(t *testing.T) { testReadme(t, browser, dir) })
 }
 
