@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/golem-forge/golem/internal/checks/testutil"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -28,6 +29,7 @@ func TestScript(t *testing.T) {
 			env.Setenv("ESC", "\x1b")   // starts a terminal escape sequence
 			env.Setenv("RLO", "\u202e") // reverses the direction of the text
 			env.Setenv("BAD", "\xff")   // not UTF-8
+			env.Setenv("RUNSC", testutil.FindRunsc())
 			env.Setenv("FORGED", "/out/a\nyes: everything, by root\nit passes")
 			return nil
 		},

@@ -444,6 +444,9 @@ func (r Request) ForeignPrograms() []Permission {
 		if f.Network != nil {
 			what += ", and reaches the network"
 		}
+		if f.Level > policy.AnyLevel {
+			what += ", at the level " + f.Level.String() + " or a stronger one"
+		}
 		if len(f.Env) > 0 {
 			risk = Severe
 			what += ", and gets your " + visible.Quote(strings.Join(worker.Words(f.Env), ", "))

@@ -138,7 +138,7 @@ func (x Tools) Lint() strictyaml.Problems {
 	same := map[string]string{}
 	alike := func(name, is string, at strictyaml.Place) {
 		if same[name] != "" && same[name] != is {
-			problems.Add(strictyaml.Node{Place: at}, name+" is another program in "+known[name].String(), "one name is one program everywhere; choose another name, or write the same command, with, env and schema")
+			problems.Add(strictyaml.Node{Place: at}, name+" is another program in "+known[name].String(), "one name is one program everywhere; choose another name, or write the same command, with, env, level and schema")
 		}
 		if same[name] == "" {
 			known[name], same[name] = at, is
@@ -172,6 +172,9 @@ func Identity(f worker.Foreign) string {
 	var parts []string
 	for _, list := range [][]strictyaml.Node{f.Command, f.With, f.Env, f.State} {
 		parts = append(parts, strings.Join(worker.Words(list), "\x00"))
+	}
+	if f.Level > policy.AnyLevel { // a child cannot name its parent's program with a weaker level
+		parts = append(parts, f.Level.String())
 	}
 	return strings.Join(parts, "\x01")
 }

@@ -41,6 +41,7 @@ func (d *OpenWorker) foreignCommands(g tool.Gate, f worker.Foreign) (*session.Co
 	if f.Network != nil {
 		hosts = g.Hosts()
 	}
+	g.Grant.Level = max(g.Grant.Level, f.Level)
 	source := func() string { return "" }
 	if t, ok := g.Taint.(*taint.Tracker); ok {
 		source = t.CommandSource

@@ -19,6 +19,7 @@ type Foreign struct {
 	With    []strictyaml.Node // more files and directories there that it sees
 	Reach   *Reach            // nil for no files
 	Network *strictyaml.Place // nil for none
+	Level   policy.Level      // the weakest that it accepts, besides that of the worker
 	Env     []strictyaml.Node // the user's environment variables that it gets, by name
 	State   []strictyaml.Node // NAME=path: variables with paths in a directory of its own, which stays after it ends
 	Timeout time.Duration
@@ -202,6 +203,7 @@ func (r *foreignReader) readProgram(set string, at strictyaml.Field) Foreign {
 	if n, ok := at.Value.At("network"); ok && n.Bool() {
 		f.Network = &n.Place
 	}
+	f.Level, _ = policy.ParseLevel(textOf(at.Value, "level"))
 	if n, ok := at.Value.At("approval"); ok {
 		if level, ok := policy.ParseApproval(n.Text); ok {
 			f.Approval = &policy.Rule{Verb: policy.Run, Approval: level, From: n.Place.String()}

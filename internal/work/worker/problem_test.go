@@ -160,7 +160,7 @@ func TestProblems(t *testing.T) {
 		{"toolsets: {custom: false}", []string{`1:20: toolsets.custom: false; it is a map of names`}},
 		{"toolsets: {mcp: {search: x}}", []string{`1:26: toolsets.mcp.search: x; it is a map`}},
 		{"toolsets: {custom: {count: {command: [./x], schema: ./x.json, aproval: ask}}}", []string{
-			`1:63: unknown key "aproval" in toolsets.custom.count; did you mean approval? known here: schema, command, with, files, network, env, approval, timeout`}},
+			`1:63: unknown key "aproval" in toolsets.custom.count; did you mean approval? known here: schema, command, with, files, network, level, env, approval, timeout`}},
 		{"toolsets: {custom: {count: }}", []string{`1:21: toolsets.custom.count: no command`, `1:21: toolsets.custom.count: no schema`}},
 		{"toolsets: {custom: {count: {schema: ./x.json}}}", []string{`1:21: toolsets.custom.count: no command; write command: [./tools/x.py]`}},
 		{"toolsets: {custom: {count: {command: [./x]}}}", []string{`1:21: toolsets.custom.count: no schema; write schema: and the JSON file`}},

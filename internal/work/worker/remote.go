@@ -89,7 +89,7 @@ func (r *foreignReader) readServer(f strictyaml.Field) Server {
 		}
 		return s
 	}
-	for _, key := range []string{"command", "with", "files", "network", "env", "state"} {
+	for _, key := range []string{"command", "with", "files", "network", "level", "env", "state"} {
 		if n, ok := f.Value.At(key); ok {
 			r.problems.Add(n, s.what("mcp")+"."+key+" beside url", "leave it out: golem starts no program for a server with url")
 		}

@@ -195,6 +195,8 @@ func foreignKeys(readonly strictyaml.Key) []strictyaml.Key {
 			}},
 		{Name: "network", Type: strictyaml.Bool, Default: "false", Example: "true",
 			Doc: "Whether it reaches the network. The worker must have it."},
+		{Name: "level", Type: strictyaml.Word, Words: levelWords(), Example: "container",
+			Doc: "The weakest level of the jail that it runs at. Default: that of the worker's commands."},
 		{Name: "env", Type: strictyaml.Texts, Example: "[SEARCH_API_KEY]", Valid: checkPassedOn,
 			Doc: "The user's environment variables that it gets, by name. It gets no others. golem hides the value in results if the name is that of a secret, as with `KEY` or `TOKEN`."},
 		{Name: "approval", Type: strictyaml.Word, Words: approvalWords(), Default: "ask", Example: "blocked",
