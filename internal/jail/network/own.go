@@ -1,9 +1,12 @@
 package network
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"net/http"
+	"net/url"
+	"strconv"
 	"sync"
 	"time"
 
@@ -18,6 +21,7 @@ type OwnRequests struct {
 	program, by string
 	now         func() time.Time
 	private     func(host string) bool // which hosts may have a private address; nil for all
+	deny        func(*url.URL) error   // which hosts a policy forbids; nil for none
 
 	mu         sync.Mutex
 	newLog     func() *connectionLog // nil before there is a journal
@@ -39,7 +43,21 @@ func (n *Networks) OwnRequests(part, by string, workers []string) *OwnRequests {
 	o := NewOwnRequests(part, by, n.Now)
 	o.RecordIn(n, workers)
 	o.LimitPrivate(n.MayBePrivate)
+	o.deny = n.denyOwn
 	return o
+}
+
+// denyOwn is deny for the host of a request of golem's own. The host of GitHub's API belongs to
+// github.com, which is what the user names.
+func (n *Networks) denyOwn(u *url.URL) error {
+	port, err := strconv.ParseUint(cmp.Or(u.Port(), map[string]string{"http": "80"}[u.Scheme], "443"), 10, 16)
+	if err != nil {
+		return err
+	}
+	if u.Hostname() == "api.github.com" && n.deny("github.com", uint16(port)) == nil {
+		return nil
+	}
+	return n.deny(u.Hostname(), uint16(port))
 }
 
 // RecordIn has the requests recorded in the journal of a gate, for its workers.
@@ -69,6 +87,11 @@ func (o *OwnRequests) open(r *http.Request) (*egress.OwnTransport, error) {
 		return nil, net.ErrClosed
 	case o.newLog == nil:
 		return nil, errors.New("golem has no journal yet to record the request in")
+	}
+	if o.deny != nil {
+		if err := o.deny(r.URL); err != nil {
+			return nil, err
+		}
 	}
 	if t := o.transports[r.URL.Host]; t != nil {
 		return t, nil

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"strings"
 	"sync"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/jail/egress"
 )
 
 const (
@@ -101,6 +103,10 @@ func TestRefusals(t *testing.T) {
 		{"a picture in gemini", "POST", "/v1beta/models/gemini-2.5-pro:generateContent", `{"contents":[{"parts":[{"inlineData":{"data":"AA=="}}]}]}`, "budget.cost"},
 		{"a document", "POST", "/v1/messages", `{"model":"claude-sonnet-4-5","max_tokens":10,"messages":[{"role":"user","content":[{"type":"document","source":{"type":"url","url":"https://x.example/a.pdf"}}]}]}`, "budget.cost"},
 		{"an earlier response", "POST", "/v1/responses", `{"model":"gpt-5.2","max_output_tokens":16,"previous_response_id":"r","input":"hi"}`, "budget.cost"},
+		{"a conversation", "POST", "/v1/responses", `{"model":"gpt-5.2","max_output_tokens":16,"conversation":"c","input":"hi"}`, "budget.cost"},
+		{"a conversation by its id", "POST", "/v1/responses", `{"model":"gpt-5.2","max_output_tokens":16,"conversation":{"id":"c"},"input":"hi"}`, "budget.cost"},
+		{"many answers as text", "POST", "/v1/chat/completions", `{"model":"gpt-5.2","max_tokens":1000,"n":"100","messages":[]}`, "budget.cost"},
+		{"a container", "POST", "/v1/messages", turns + `,"container":"c"}`, "budget.cost"},
 		{"an unknown model", "POST", "/v1/messages", `{"model":"claude-next","max_tokens":10,"messages":[]}`, "the price of anthropic:claude-next is not known"},
 		{"a service of another price", "POST", "/v1/responses", `{"model":"gpt-5.2","service_tier":"priority","max_output_tokens":16,"input":"hi"}`, "the price of openai:gpt-5.2 is not known"},
 		{"a region of another price", "POST", "/v1/messages", turns + `,"inference_geo":"us"}`, "the price of anthropic:claude-sonnet-4-5 is not known"},
@@ -319,4 +325,16 @@ func FuzzSkimmer(f *testing.F) {
 			t.Errorf("in two pieces: %s, want %s", two, one)
 		}
 	})
+}
+
+// TestVendorsHost checks that under a limit nothing of unknown cost reaches a vendor, with any
+// credential, and that other hosts of a credential stay free.
+func TestVendorsHost(t *testing.T) {
+	m := New(Options{Limits: policy.Limits{Cost: 1}, IsAgents: func(string) bool { return false }, Now: time.Now})
+	for host, refused := range map[string]bool{"api.anthropic.com": true, "api.openai.com": true, "chatgpt.com": true, "api.example.com": false} {
+		r := httptest.NewRequest("POST", "https://"+host+"/v1/messages/batches", strings.NewReader("{}"))
+		if _, answer := m.Meter(r, egress.Metered{Host: host, Credential: "mine"}); (answer != nil) != refused {
+			t.Errorf("%s: got %v", host, answer)
+		}
+	}
 }

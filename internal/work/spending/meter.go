@@ -78,7 +78,7 @@ const (
 func (m *Meter) Meter(r *http.Request, to egress.Metered) (egress.Measure, *http.Response) {
 	p := findPlace(r, to.Host, to.Header)
 	switch {
-	case p.form == noForm && (p.free || !m.o.IsAgents(to.Credential)):
+	case p.form == noForm && (p.free || !p.known && !m.o.IsAgents(to.Credential)):
 		return nil, nil
 	case p.form == noForm && HasLimits(m.o.Limits):
 		return nil, refuse(p, "golem does not know what "+r.Method+" "+r.URL.EscapedPath()+" at "+to.Host+" costs, so it cannot keep the limits of the budget; turn the feature off in the agent, or start without budget")

@@ -20,6 +20,8 @@ type place struct {
 	plan   bool   // a subscription pays for the request
 	// free is true for requests that cost nothing, such as counting tokens.
 	free bool
+	// known is true at a vendor's own host, where everything else may cost something.
+	known bool
 }
 
 // plans are hosts that only subscriptions use. What they charge has no price list.
@@ -30,6 +32,7 @@ var plans = []string{"chatgpt.com", "cloudcode-pa.googleapis.com", "portal.qwen.
 // credential.
 func findPlace(r *http.Request, host, header string) place {
 	p := place{vendor: models.VendorAt(host), plan: slices.Contains(plans, host)}
+	p.known = p.vendor != "" || p.plan
 	name := path.Clean(r.URL.Path)
 	last := path.Base(name)
 	before, verb, hasVerb := strings.Cut(last, ":")
@@ -92,14 +95,14 @@ func (f form) requestShape() shape {
 	inner := shape{"type": nil, "source": source, "content": part}
 	switch f {
 	case messages:
-		return shape{"model": nil, "max_tokens": nil, "service_tier": nil, "speed": nil, "inference_geo": nil, "mcp_servers": nil, "container": {"id": nil},
+		return shape{"model": nil, "max_tokens": nil, "service_tier": nil, "speed": nil, "inference_geo": nil, "mcp_servers": nil, "container": nil,
 			"tools": {"type": nil}, "messages": {"content": inner}}
 	case chat:
 		return shape{"model": nil, "max_tokens": nil, "max_completion_tokens": nil, "n": nil, "service_tier": nil, "tools": {"type": nil},
-			"web_search_options": {}, "plugins": {}, "search_parameters": {}, "messages": {"content": {"type": nil}}}
+			"web_search_options": nil, "plugins": nil, "search_parameters": nil, "messages": {"content": {"type": nil}}}
 	case responses:
 		return shape{"model": nil, "max_output_tokens": nil, "service_tier": nil, "tools": {"type": nil},
-			"previous_response_id": nil, "conversation": {}, "prompt": {}, "background": nil,
+			"previous_response_id": nil, "conversation": nil, "prompt": nil, "background": nil,
 			"input": {"type": nil, "content": {"type": nil}, "output": {"type": nil}}}
 	}
 	any := shape{}
@@ -129,6 +132,7 @@ const (
 	mostImage = 20_000  // tokens of an image
 	mostAdded = 2_000   // tokens that a vendor adds to a request, such as the text about tools
 	mostHeld  = 2100000 // tokens that a model takes
+	mostTimes = 128     // answers to one request
 )
 
 // mostOutput is the number of tokens that models of a vendor write at most, 0 if the vendor
@@ -205,11 +209,15 @@ func (p place) mostAnswer(fields map[string]any, input int64) int64 {
 	times, ok := asked("n")
 	for outer, name := range map[string]string{"generationConfig": "candidateCount", "generation_config": "candidate_count"} {
 		config, _ := fields[outer].(map[string]any)
-		if n, is := config[name].(float64); is && n >= 1 && n <= 128 {
+		if n, is := config[name].(float64); is && n >= 1 && n <= mostTimes {
 			times, ok = max(times, int64(n)), true
 		}
 	}
-	if !ok {
+	switch {
+	case ok:
+	case fields["n"] != nil: // a vendor may read what golem does not
+		times = mostTimes
+	default:
 		times = 1
 	}
 	return most * times
