@@ -149,10 +149,8 @@ func uses(c audit.Connection) (list []use) {
 		if u.method == "*" {
 			u.method = ""
 		}
-		if strings.Contains(u.path, "⟨") { // the journal removed a part that looks like a secret
-			u.path = "*"
-		}
-		if u.path == "*" {
+		// The journal removed a part that looks like a secret, or a rule would read a star as any text.
+		if strings.ContainsAny(u.path, "⟨*") {
 			u.path = ""
 		}
 		list = append(list, u)
@@ -204,6 +202,7 @@ type Proposal struct {
 	Hosts   []policy.HostRule
 	Beyond  []policy.HostRule // those of Hosts that the project does not allow today
 	Skipped []SkippedHost     // the hosts of the session that it does not propose
+	AnyPath []string          // hosts of which every path stays allowed: no rule can name the path of a request
 	// Before and After are how many hosts a command could reach in the session, and with the
 	// proposal. Before is -1 for all hosts.
 	Before, After int
@@ -261,6 +260,9 @@ func (p *Past) Propose(today policy.Hosts) Proposal {
 				made.Beyond = append(made.Beyond, u.narrow(rule))
 			}
 			b.add(u, rule)
+			if at := net.JoinHostPort(u.host, strconv.Itoa(int(u.port))); u.read && u.path == "" && len(rule.Paths) == 0 && !slices.Contains(made.AnyPath, at) {
+				made.AnyPath = append(made.AnyPath, at)
+			}
 		}
 	}
 	made.Hosts = b.rules(today)

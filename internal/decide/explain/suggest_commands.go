@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -64,10 +65,8 @@ func (p *Past) why(r audit.Record) string {
 
 // add adds the patterns of a line.
 func (c *CommandRules) add(line, why string) {
-	patterns, ok := exactPatterns(line)
-	if why == "" && !ok {
-		why = "golem cannot judge it"
-	}
+	patterns, problem := exactPatterns(line)
+	why = cmp.Or(why, problem)
 	if why != "" {
 		if text := visible.Line(line, textWidth) + ": " + why; !slices.Contains(c.Asks, text) {
 			c.Asks = append(c.Asks, text)
@@ -93,28 +92,31 @@ func (c *CommandRules) drop() {
 	}
 }
 
-// exactPatterns returns a pattern with the words of each command of a line. A word that no pattern can
-// hold is a star. ok is false if the patterns do not let the line run.
-func exactPatterns(line string) (patterns []string, ok bool) {
+// exactPatterns returns a pattern with the words of each command of a line, or why there is none.
+// No star stands for a word: the program that ran chose the word, and a star allows all others.
+func exactPatterns(line string) (patterns []string, why string) {
+	const unclear = "golem cannot judge it"
 	for _, part := range command.Parse(line).Parts {
 		if part.Plain || part.Runs {
 			continue
 		}
 		var words []string
 		for _, w := range part.Words {
-			text := w.Text
-			if !w.Literal || text == "" || strings.ContainsAny(text, ";|&<>()`\"'\\$ \t\r\n*") {
-				text = "*"
+			if !w.Literal || w.Text == "" || strings.ContainsAny(w.Text, ";|&<>()`\"'\\$ \t\r\n*") {
+				return nil, "one of its words cannot stand in a rule"
 			}
-			words = append(words, text)
+			words = append(words, w.Text)
 		}
 		text := strings.Join(words, " ")
-		if _, why := command.NewPattern(text, true); why != "" || len(part.Assigns) > 0 || text == "*" || strings.HasPrefix(text, "* ") {
-			return nil, false
+		if _, problem := command.NewPattern(text, true); problem != "" || len(part.Assigns) > 0 {
+			return nil, unclear
 		}
 		patterns = append(patterns, text)
 	}
-	return patterns, runs(rulesOf(patterns), line)
+	if !runs(rulesOf(patterns), line) {
+		return nil, unclear
+	}
+	return patterns, ""
 }
 
 // rulesOf returns the rules that allow patterns, and ask about everything else.

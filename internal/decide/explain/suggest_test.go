@@ -95,6 +95,7 @@ func TestPropose(t *testing.T) {
 		"a credential stays": {past: []connected{good("key.example", 443, "GET /1")}, want: []string{"key.example:443 (GET; /1; credential k)"}},
 		"any path":           {past: []connected{good("a.example", 80, "GET *", "GET /1")}, want: []string{"a.example:80 (GET)"}},
 		"any method":         {past: []connected{good("a.example", 80, "* /live")}, want: []string{"a.example:80 (/live)"}},
+		"a star in a path":   {past: []connected{good("a.example", 80, "GET /**")}, want: []string{"a.example:80 (GET)"}},
 		"a removed secret":   {past: []connected{good("a.example", 80, "GET /bot⟨redacted⟩/x")}, want: []string{"a.example:80 (GET)"}},
 		"many paths":         {past: []connected{good("1.b.example", 443, many...)}, want: []string{"1.b.example:443 (GET; /x/**)"}},
 		"many at the top":    {past: []connected{good("a.example", 80, spread...)}, want: []string{"a.example:80 (GET; /**)"}},
@@ -125,6 +126,10 @@ func TestPropose(t *testing.T) {
 		made := past.Propose(today)
 		if got := patterns(made.Hosts); !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+		anyPath := slices.Contains([]string{"any path", "a star in a path", "a removed secret"}, name)
+		if told := slices.Equal(made.AnyPath, []string{"a.example:80"}); told != anyPath || !told && len(made.AnyPath) > 0 {
+			t.Errorf("%s: every path of %q, want it said: %v", name, made.AnyPath, anyPath)
 		}
 		if len(made.Beyond) != c.beyond {
 			t.Errorf("%s: got %d hosts beyond the project", name, len(made.Beyond))

@@ -262,6 +262,9 @@ func (s *suggest) print(w io.Writer) {
 	for _, r := range p.Beyond {
 		fmt.Fprintf(w, "more than the project allows today: %s\n", r)
 	}
+	for _, at := range p.AnyPath {
+		fmt.Fprintf(w, "every path of %s stays allowed: no rule can name the path of one of the requests\n", visible.Text(at))
+	}
 	if len(p.Skipped) > 0 {
 		fmt.Fprintln(w, "not suggested:")
 		var rows [][]string
