@@ -197,7 +197,7 @@ func TestPullRequest(t *testing.T) {
 	if got.Title != "Add two, closes #1 @root `x` <img src=x>" || got.Base != "main" || got.Head != "fix-it" || got.Draft {
 		t.Errorf("got %+v", got)
 	}
-	for _, want := range []string{"**Files that become code**\n\n- `.github/workflows/ci.yml`: `runs in CI`", "``Add two, closes #1 @root `x` <img src=x>``", "`Some @one` approved exactly these commits", "2 commits, 2 changed files, +2 -0."} {
+	for _, want := range []string{"**Files that become code**\n\n- `.github/workflows/ci.yml`: `runs in CI`", "``Add two, closes #1 @root `x` <img src=x>``", "`Some @one` let `golem pr` push exactly these commits", "2 commits, 2 changed files, +2 -0."} {
 		if !strings.Contains(got.Body, want) || !strings.Contains(seen, strings.Split(want, "\n")[0]) {
 			t.Errorf("the body or the question lacks %q:\n%s", want, got.Body)
 		}

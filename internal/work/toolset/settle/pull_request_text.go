@@ -74,7 +74,7 @@ func describePullRequest(list []Commit, root, approver string, unseen bool) stri
 	if unseen {
 		b.WriteString("\n" + by + " let `golem pr` push these commits without looking at them.\n")
 	} else {
-		b.WriteString("\n" + by + " approved exactly these commits with `golem pr`.\n")
+		b.WriteString("\n" + by + " let `golem pr` push exactly these commits.\n")
 	}
 	return b.String()
 }
