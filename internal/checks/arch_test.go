@@ -60,6 +60,7 @@ var layers = []layer{
 	{"internal/records/state", 1, "the state directory: everything golem stores"},
 	{"internal/records/state/statetest", 1, "test suite for stores"},
 	{"internal/hub", 1, "the connection to a hub: keys, jobs and decisions with their signatures"},
+	{"internal/people/device", 2, "the user's devices that may decide, and what they sign"},
 	{"internal/people/detached", 2, "keeps the terminal of a program in the background, and attaches terminals to it"},
 	{"internal/files/filecontent", 2, "says what a content is: text, blank, JSON, its type and version, and how two differ"},
 	{"internal/records/audit", 2, "the journal"},

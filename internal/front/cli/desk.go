@@ -29,6 +29,9 @@ and resume runs.
 With --hub, or if your configuration names a hub, the page also has the calls that wait for
 you at the hub, its jobs, and the results to fetch. golem signs your decisions there with your key.
 
+If your configuration names desk.url, paired devices such as your phone reach the calls that
+wait there too: golem desk pair adds one.
+
 golem serves the page on this machine only, until you press Ctrl-C. The address that it
 prints works once, in one browser. --listen chooses the port. The address then has a new name
 below localhost each time, which Safari may not find. Other machines cannot connect.
@@ -73,12 +76,13 @@ To open the page on another machine, forward the port: ssh -L 8137:127.0.0.1:813
 				fmt.Fprintf(cmd.ErrOrStderr(), "golem: no browser was opened (%s); open the address yourself\n", visible.Line(err.Error(), maxColumns))
 			}
 		}
-		err = serve(ctx, inbox.DeskOptions{Options: o, Listen: listen, Front: withAccount("golem desk, in a browser"), Secrets: secrets(os.Environ()), Ready: ready, Resume: f.resumeRun, Hub: watcher})
+		err = serve(ctx, inbox.DeskOptions{Options: o, Listen: listen, Front: withAccount("golem desk, in a browser"), Secrets: secrets(os.Environ()), Ready: ready, Resume: f.resumeRun, Hub: watcher, Devices: preferences().Desk})
 		if caught, is := errors.AsType[signaled](context.Cause(ctx)); is {
 			return caught.code()
 		}
 		return err
 	}
+	cmd.AddCommand(newDeskPair(), newDeskDevices())
 	return cmd
 }
 

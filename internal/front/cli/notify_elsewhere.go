@@ -90,7 +90,7 @@ const maxNamed = 5
 
 // describeWaiting returns the notice about calls that wait in a directory.
 func describeWaiting(items []inbox.Item, directory string, content bool) desktop.Notice {
-	n := desktop.Notice{Directory: directory, Risk: slices.MaxFunc(items, func(a, b inbox.Item) int { return cmp.Compare(a.Risk, b.Risk) }).Risk.String()}
+	n := desktop.Notice{Directory: directory, Link: preferences().Desk.URL, Risk: slices.MaxFunc(items, func(a, b inbox.Item) int { return cmp.Compare(a.Risk, b.Risk) }).Risk.String()}
 	for _, i := range items {
 		if !slices.Contains(n.Tools, i.Tool) && len(n.Tools) < maxNamed {
 			n.Tools = append(n.Tools, i.Tool)
@@ -100,7 +100,11 @@ func describeWaiting(items []inbox.Item, directory string, content bool) desktop
 		}
 	}
 	text := fmt.Sprintf("%s %s for you in %s, %s risk: %s", visible.Count(len(items), "call"), visible.Verb(len(items), "waits", "wait"), directory, n.Risk, strings.Join(n.Tools, ", "))
-	n.Text = strings.Join(append([]string{text}, n.Titles...), "\n")
+	lines := append([]string{text}, n.Titles...)
+	if n.Link != "" {
+		lines = append(lines, n.Link)
+	}
+	n.Text = strings.Join(lines, "\n")
 	return n
 }
 

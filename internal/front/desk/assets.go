@@ -22,7 +22,7 @@ import (
 var assets embed.FS
 
 // assetTypes are the files that a browser may load, with their types.
-var assetTypes = map[string]string{"htmx.min.js": "text/javascript", "desk.js": "text/javascript", "icon.svg": "image/svg+xml"}
+var assetTypes = map[string]string{"htmx.min.js": "text/javascript", "desk.js": "text/javascript", "device.js": "text/javascript", "icon.svg": "image/svg+xml"}
 
 func serveAsset(w http.ResponseWriter, r *http.Request) {
 	kind, ok := assetTypes[r.PathValue("name")]
@@ -51,8 +51,8 @@ func hashOf(text string) string {
 // contentPolicy returns the content security policy of all pages. A browser runs only the
 // scripts and uses only the style with these hashes.
 func contentPolicy() string {
-	return fmt.Sprintf("default-src 'none'; script-src '%s' '%s'; style-src '%s'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-		hashOf(readAsset("htmx.min.js")), hashOf(readAsset("desk.js")), hashOf(readAsset("desk.css")))
+	return fmt.Sprintf("default-src 'none'; script-src '%s' '%s' '%s'; style-src '%s'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+		hashOf(readAsset("htmx.min.js")), hashOf(readAsset("desk.js")), hashOf(readAsset("device.js")), hashOf(readAsset("desk.css")))
 }
 
 // templates returns the pages. golem parses them when it serves the first one.

@@ -12,6 +12,7 @@ import (
 	"github.com/golem-forge/golem/internal/decide/approval"
 	"github.com/golem-forge/golem/internal/decide/display"
 	"github.com/golem-forge/golem/internal/decide/tool"
+	"github.com/golem-forge/golem/internal/people/device"
 	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/syntax"
 	"github.com/golem-forge/golem/internal/people/visible"
@@ -86,6 +87,7 @@ type waitingCall struct {
 	version         string // changes with everything that a decision covers
 	session         string
 	blocked         string // why the user may not decide, "" if that is allowed
+	device          string // the id of the device that asks for it, "" for the user's own browser
 	answer          func(reply approval.Reply) error
 }
 
@@ -94,7 +96,10 @@ func (s *server) readCall(r *http.Request) (waitingCall, error) {
 	if job := r.PathValue("job"); job != "" {
 		return s.hub.readCall(r.Context(), job, r.PathValue("id"))
 	}
-	return s.readLocalCall(r.PathValue("program"), r.PathValue("id"))
+	call, err := s.readLocalCall(r.PathValue("program"), r.PathValue("id"))
+	d, _ := r.Context().Value(deviceKey{}).(device.Device)
+	call.device = d.ID
+	return call, err
 }
 
 func (s *server) readLocalCall(key, id string) (waitingCall, error) {
@@ -118,8 +123,8 @@ func (s *server) showCall(w http.ResponseWriter, r *http.Request) error {
 func (s *server) renderCall(w http.ResponseWriter, status int, call waitingCall, how callView) error {
 	v := newCallView(call.request, how.All)
 	v.At, v.Program, v.ID, v.Job, v.Blocked, v.Directory, v.Changed, v.Missing, v.Confirmed = s.guard.prefix+call.at, call.program, call.id, call.job, call.blocked, call.place, how.Changed, how.Missing, how.Confirmed
-	one := &page{program: call.at, id: call.id, digest: call.request.Digest, version: call.version, call: call.request.CallDigest, session: call.session, sent: v.sent(call.request)}
-	if call.job != "" { // a hub keeps no rules
+	one := &page{program: call.at, id: call.id, digest: call.request.Digest, version: call.version, call: call.request.CallDigest, session: call.session, device: call.device, sent: v.sent(call.request)}
+	if call.job != "" || s.devices != nil { // a hub keeps no rules, and a device makes none
 		v.Always = ""
 	}
 	if a, ok := s.actions.find(call.id); ok && call.job == "" {
@@ -249,7 +254,13 @@ func (s *server) decide(w http.ResponseWriter, r *http.Request) error {
 	if call.version != one.version || r.PostForm.Get("digest") != one.digest {
 		return s.renderCall(w, http.StatusConflict, call, callView{Changed: true})
 	}
-	reply := approval.Reply{Answer: tool.Answer{By: "user", Front: s.front}, Rendered: one.rendered(r.PostForm.Get("seen"))}
+	front := s.front
+	if s.devices != nil {
+		if front, err = s.devices.checkDecision(r, one, call); err != nil {
+			return err
+		}
+	}
+	reply := approval.Reply{Answer: tool.Answer{By: "user", Front: front}, Rendered: one.rendered(r.PostForm.Get("seen"))}
 	switch r.PostForm.Get("answer") {
 	case "approve":
 		reply.Verdict = tool.Approved
@@ -335,6 +346,7 @@ func (s *server) failChanged(w http.ResponseWriter, key string, one *page, err e
 					continue
 				}
 				if call, wrong := s.readLocalCall(key, other.ID); wrong == nil {
+					call.device = one.device
 					return s.renderCall(w, http.StatusConflict, call, callView{Changed: true})
 				}
 			}

@@ -60,13 +60,7 @@ func (g *guard) explainToken(token string) string {
 
 // ServeHTTP implements http.Handler.
 func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	for key, value := range map[string]string{
-		"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY",
-		"Content-Security-Policy": g.policy, "Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
-		"Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-	} {
-		w.Header().Set(key, value)
-	}
+	setHeaders(w, g.policy)
 	if r.Host != g.host { // the name of another site may lead here
 		refuse(w, http.StatusForbidden, "this is not the address of golem desk; use the one that it printed")
 		return
@@ -103,6 +97,17 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	http.StripPrefix(strings.TrimSuffix(g.prefix, "/"), g.next).ServeHTTP(w, r)
+}
+
+// setHeaders sets the headers of all pages.
+func setHeaders(w http.ResponseWriter, policy string) {
+	for key, value := range map[string]string{
+		"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY",
+		"Content-Security-Policy": policy, "Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
+		"Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+	} {
+		w.Header().Set(key, value)
+	}
 }
 
 // redirect sends the browser to another page of the desk. It returns nil, as server.render does.

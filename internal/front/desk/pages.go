@@ -26,6 +26,7 @@ type page struct {
 	version               string // of a call: changes with everything that a decision covers
 	digest, call, session string
 	made                  time.Time
+	device                string          // the id of the device that it was sent to, "" for the user's own browser
 	sent                  map[string]bool // the items that the browser got completely
 	before                []string        // the items of a call that another page showed
 

@@ -39,7 +39,8 @@ type server struct {
 	inbox   *inbox.Reader
 	watcher *inbox.Watcher
 	events  inbox.Timelines
-	hub     *hubPages // nil for none
+	hub     *hubPages   // nil for none
+	devices *deviceGate // of the pages for devices, nil for the user's own browser
 	pages   pages
 }
 
@@ -54,6 +55,13 @@ func Serve(ctx context.Context, o inbox.DeskOptions) error {
 	}
 	defer l.Close()
 	s := newServer(o, hostFor(o.Listen, l.Addr().String()))
+	if o.Devices.URL != "" {
+		stop, err := serveDevices(ctx, o.Devices, s)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
 	removeLeft(s.options.Now())
 	file, held, err := s.writeFile()
 	if err != nil {
@@ -97,7 +105,7 @@ func checkLoopback(listen string) error {
 		return nil
 	}
 	return &sandbox.Error{Op: "--listen", Path: listen, Code: sandbox.ErrInvalid,
-		Hint: "golem desk is only for this machine: other machines would need TLS and a token for each person, which it does not have; use 127.0.0.1:PORT, and ssh -L to reach it from elsewhere"}
+		Hint: "golem desk is only for this machine; use 127.0.0.1:PORT, and ssh -L to reach it from elsewhere, or golem desk pair to decide from another device"}
 }
 
 // hostFor returns the name and the port of the desk in the browser. at is the address that
@@ -118,13 +126,7 @@ func newServer(o inbox.DeskOptions, host string) *server {
 	s.watcher = &inbox.Watcher{Options: o.Options, Reader: s.inbox}
 	s.pages.now = o.Options.Now
 	mux := http.NewServeMux()
-	add := func(pattern string, h handler) {
-		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
-			if err := h(w, r); err != nil {
-				s.fail(w, err)
-			}
-		})
-	}
+	add := adder(mux, s)
 	add("GET /{$}", s.showInbox)
 	add("GET /list", s.showList)
 	add("GET /live", s.showLive)
@@ -164,6 +166,17 @@ func newServer(o inbox.DeskOptions, host string) *server {
 		s.render(w, http.StatusOK, "login", view{Title: "Logged in", Prefix: s.guard.prefix})
 	}
 	return s
+}
+
+// adder returns a function that adds a page of a desk to mux.
+func adder(mux *http.ServeMux, s *server) func(pattern string, h handler) {
+	return func(pattern string, h handler) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			if err := h(w, r); err != nil {
+				s.fail(w, err)
+			}
+		})
+	}
 }
 
 // dirPrefix begins the name of the directory with the file that leads a browser to the desk.
@@ -216,6 +229,7 @@ type view struct {
 	Prefix string // the random path of the desk
 	Home   string
 	Hub    bool // there are pages for a hub
+	Device bool // it is for a paired device
 	Now    time.Time
 	Data   any
 }
@@ -232,7 +246,7 @@ type handler func(w http.ResponseWriter, r *http.Request) error
 
 // render writes a page. It returns nil, the result of a handler that has answered.
 func (s *server) render(w http.ResponseWriter, status int, name string, v view) error {
-	v.Prefix, v.Home, v.Hub, v.Now = s.guard.prefix, s.options.Home, s.hub != nil, s.options.Now()
+	v.Prefix, v.Home, v.Hub, v.Device, v.Now = s.guard.prefix, s.options.Home, s.hub != nil, s.devices != nil, s.options.Now()
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	if err := templates().ExecuteTemplate(w, name, v); err != nil {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/work/program"
+	"github.com/golem-forge/golem/internal/work/project"
 )
 
 // ExploreOptions are the options of a front that shows what waits for the user, full screen
@@ -51,4 +52,6 @@ type DeskOptions struct {
 	Ready  func(address, file string)
 	Resume Starter
 	Hub    *HubWatcher // nil for none
+	// Devices serves pages for paired devices too, unless its URL is "".
+	Devices project.Desk
 }

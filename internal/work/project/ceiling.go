@@ -77,6 +77,7 @@ func ConfigSchema() strictyaml.Key {
 		strictyaml.Key{Name: "session", Type: strictyaml.Word, Words: []string{"new", "continue"}, Default: "new", Example: "continue",
 			Doc: "The session of `golem exec` and `golem run` without a flag: a new one, or the newest one here that has changes, as with `-c`."},
 		notifyKey(),
+		deskKey(),
 		strictyaml.Key{Name: "hub", Type: strictyaml.Text, Example: "~/.config/golem/hub.creds",
 			Doc: "The file with your credentials for a hub. `golem status`, `diff`, `apply`, `review` and `desk` then bring its finished jobs here, and `golem approve` shows its calls, as with `--hub`."})
 	i := slices.IndexFunc(schema.Keys, func(k strictyaml.Key) bool { return k.Name == "approval" })
@@ -164,6 +165,9 @@ func parseLayer(l Layer, data []byte, tools []string) (Layer, error) {
 	if n, ok := l.at("notify"); ok {
 		checkNotify(n, &problems)
 	}
+	if n, ok := l.at("desk"); ok {
+		checkDesk(n, &problems)
+	}
 	for _, item := range l.items("models") {
 		if _, err := path.Match(item.Text, ""); err != nil || item.Text == "" {
 			problems.Add(item, "models: "+quote(item.Text)+" is no pattern", "write a model, or ollama:* for all of a vendor")
@@ -211,14 +215,16 @@ type Preferences struct {
 	StateFrom  strictyaml.Place
 	Color      string // auto, always or never; "" for the default
 	Notify     Notify
+	Desk       Desk
 	Hub        string // the file with the credentials for a hub; "" for none
 	Session    string // new or continue; "" for the default
 }
 
 // Preferences returns the preferences in the user's configuration.
 func (c Ceiling) Preferences() (p Preferences) {
+	p.Desk.Listen = "127.0.0.1:8138"
 	for _, l := range c {
-		l.tree.Decode(map[string]any{"state.max_bytes": &p.StateLimit, "theme.color": &p.Color, "hub": &p.Hub, "session": &p.Session}, nil)
+		l.tree.Decode(map[string]any{"desk.url": &p.Desk.URL, "desk.listen": &p.Desk.Listen, "desk.certificate": &p.Desk.Certificate, "desk.key": &p.Desk.Key, "state.max_bytes": &p.StateLimit, "theme.color": &p.Color, "hub": &p.Hub, "session": &p.Session}, nil)
 		if n, ok := l.at("state", "max_bytes"); ok {
 			p.StateFrom = n.Place
 		}

@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/golem-forge/golem/internal/work/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
@@ -20,6 +21,35 @@ type Notify struct {
 	Mail    string   // an address of e-mail
 	Content bool     // also say what the calls would do
 	Denied  string   // the line of a policy that does not allow the host of the webhook, which is "" then
+}
+
+// Desk says where paired devices reach the desk of the user.
+type Desk struct {
+	URL              string // the address that they use; "" for none
+	Listen           string // the address to listen on, which that one leads to
+	Certificate, Key string // files for TLS; "" for a proxy on this machine that does it
+}
+
+func deskKey() strictyaml.Key {
+	return strictyaml.Key{Name: "desk", Type: strictyaml.Group, Example: "{url: \"https://desk.example.net\"}", Doc: "Where the devices that you paired reach `golem desk`. Without it no device does.", Keys: []strictyaml.Key{
+		{Name: "url", Type: strictyaml.Text, Example: "https://desk.example.net", Doc: "The address that the devices open. It is the link of notifications too."},
+		{Name: "listen", Type: strictyaml.Text, Default: "127.0.0.1:8138", Example: "127.0.0.1:8138", Doc: "The address on which golem listens for them. It is one of this machine, unless there is a certificate."},
+		{Name: "certificate", Type: strictyaml.Text, Example: "/etc/golem/desk.pem", Doc: "A file with a certificate for TLS. Without it a proxy on this machine does TLS."},
+		{Name: "key", Type: strictyaml.Text, Example: "/etc/golem/desk.key", Doc: "The file with its key."},
+	}}
+}
+
+// checkDesk reports values of the key desk that cannot work.
+func checkDesk(n strictyaml.Node, problems *strictyaml.Problems) {
+	at, ok := n.At("url")
+	u, err := url.Parse(at.Text)
+	if !ok || err != nil || !isWebAddress(at.Text) || strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		problems.Add(n, "desk.url: no address that devices use", "write https://HOST, or http://localhost:PORT for a tunnel")
+	}
+	_, certificate := n.At("certificate")
+	if _, key := n.At("key"); key != certificate {
+		problems.Add(n, "desk: one of certificate and key is missing", "write both files, or none")
+	}
 }
 
 // IsRemote reports whether golem also tells the user elsewhere.

@@ -1,0 +1,326 @@
+package main
+
+import (
+	"bufio"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"html"
+	"io"
+	"net"
+	"net/http"
+	"net/http/cookiejar"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// A phone is a device that signs as the page of a device does.
+type phone struct {
+	u      *deskUser
+	base   string // http://127.0.0.1:PORT
+	key    *ecdsa.PrivateKey
+	client *http.Client
+}
+
+// serveDevices writes the user's configuration, and starts the desk for devices.
+func (u *deskUser) serveDevices() (base string) {
+	u.t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	at := l.Addr().String()
+	l.Close()
+	home := filepath.Dir(u.dir + "-home")
+	for _, v := range u.environ {
+		if value, ok := strings.CutPrefix(v, "HOME="); ok {
+			home = value
+		}
+	}
+	config := filepath.Join(home, ".config", "golem", "config.yaml")
+	if err := os.MkdirAll(filepath.Dir(config), 0o700); err != nil {
+		u.t.Fatal(err)
+	}
+	if err := os.WriteFile(config, []byte("desk: {url: \"http://"+at+"\", listen: \""+at+"\"}\n"), 0o600); err != nil {
+		u.t.Fatal(err)
+	}
+	u.startDesk()
+	return "http://" + at
+}
+
+// pair runs golem desk pair. claim opens the link, and returns what the device shows.
+func (u *deskUser) pair(claim func(link string) (word string), args ...string) (out string, err error) {
+	u.t.Helper()
+	cmd := exec.Command("golem", append([]string{"desk", "pair"}, args...)...)
+	cmd.Dir, cmd.Env = u.dir, u.environ
+	in, wrong := cmd.StdinPipe()
+	pipe, wrong2 := cmd.StdoutPipe()
+	cmd.Stderr = cmd.Stdout
+	if wrong != nil || wrong2 != nil {
+		u.t.Fatal(wrong, wrong2)
+	}
+	if err := cmd.Start(); err != nil {
+		u.t.Fatal(err)
+	}
+	r := bufio.NewReader(pipe)
+	for link := ""; link == "" && err == nil; {
+		var line string
+		line, err = r.ReadString('\n')
+		if out += line; strings.Contains(line, "/pair#") {
+			link = strings.TrimSpace(line)
+			io.WriteString(in, claim(link)+"\n")
+		}
+	}
+	rest, _ := io.ReadAll(r)
+	return out + string(rest), cmd.Wait()
+}
+
+func newPhone(u *deskUser, base string) *phone {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	jar, _ := cookiejar.New(nil)
+	return &phone{u, base, key, &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+func (p *phone) point() string {
+	point, err := p.key.PublicKey.Bytes()
+	if err != nil {
+		p.u.t.Fatal(err)
+	}
+	return hex.EncodeToString(point)
+}
+
+func (p *phone) id() string {
+	sum := sha256.Sum256([]byte(p.point()))
+	return hex.EncodeToString(sum[:])[:16]
+}
+
+func (p *phone) sign(lines ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(lines, "\n")))
+	r, s, err := ecdsa.Sign(rand.Reader, p.key, sum[:])
+	if err != nil {
+		p.u.t.Fatal(err)
+	}
+	return hex.EncodeToString(append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...))
+}
+
+// ask sends a request, and returns the status and the text.
+func (p *phone) ask(method, path string, form url.Values, header ...string) (int, string) {
+	p.u.t.Helper()
+	r, err := http.NewRequest(method, p.base+path, strings.NewReader(form.Encode()))
+	if err != nil {
+		p.u.t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	for i := 0; i+1 < len(header); i += 2 {
+		if r.Header.Set(header[i], header[i+1]); header[i] == "Host" {
+			r.Host = header[i+1]
+		}
+	}
+	response, err := p.client.Do(r)
+	if err != nil {
+		p.u.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, _ := io.ReadAll(response.Body)
+	return response.StatusCode, html.UnescapeString(string(body))
+}
+
+// claim uses the code of a link.
+func (p *phone) claim(link string) string {
+	_, code, _ := strings.Cut(link, "#")
+	_, word := p.ask("POST", "/pair", url.Values{"code": {code}, "key": {p.point()}})
+	return word
+}
+
+func field(page, name string) string {
+	if m := regexp.MustCompile(`name="` + name + `" value="([^"]*)"`).FindStringSubmatch(page); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// login logs the device in, and returns what it sent.
+func (p *phone) login() url.Values {
+	_, page := p.ask("GET", "/", nil)
+	challenge := field(page, "challenge")
+	form := url.Values{"device": {p.id()}, "challenge": {challenge}, "signature": {p.sign("golem login 1", p.base, p.id(), challenge)}}
+	if status, said := p.ask("POST", "/login", form); status != http.StatusSeeOther {
+		p.u.t.Fatalf("login: %d %s", status, said)
+	}
+	return form
+}
+
+// decision returns the form of a decision about a call whose page the device opens now.
+func (p *phone) decision(path, answer string, clock time.Duration) url.Values {
+	p.u.t.Helper()
+	status, page := p.ask("GET", path, nil)
+	if status != http.StatusOK {
+		p.u.t.Fatalf("the call: %d %s", status, page)
+	}
+	var seen []string
+	for _, m := range regexp.MustCompile(`data-item="([^"]+)"`).FindAllStringSubmatch(page, -1) {
+		if !slices.Contains(seen, m[1]) {
+			seen = append(seen, m[1])
+		}
+	}
+	form := url.Values{"nonce": {field(page, "nonce")}, "digest": {field(page, "digest")}, "seen": {strings.Join(seen, ",")}, "answer": {answer}, "reason": {""}, "expires": {fmt.Sprint(time.Now().Add(clock + 2*time.Minute).Unix())}}
+	p.signDecision(path, form)
+	return form
+}
+
+func (p *phone) signDecision(path string, form url.Values) {
+	form.Set("signature", p.sign("golem decision 1", p.base, p.id(), path, form.Get("digest"), form.Get("nonce"), form.Get("expires"), form.Get("answer"), form.Get("seen"), form.Get("reason")))
+}
+
+// TestDevices pairs a device, and attacks what it may do.
+func TestDevices(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	u := &deskUser{t: t, dir: t.TempDir(), environ: append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME=", "GOLEM_STATE="+filepath.Join(home, "state"))}
+	u.mustGolem(0, ".", "init", "notes")
+	u.mustGolem(3, "notes", "tool", "write_file", "--path", "/out/a.md", "--content", "first\n")
+	base := u.serveDevices()
+	p, thief := newPhone(u, base), newPhone(u, base)
+
+	// Pairing: the word decides, and a link works once.
+	if out, err := u.pair(func(link string) string { thief.claim(link); return "00000000" }, "phone"); err == nil || !strings.Contains(out, "golem did not pair it") {
+		t.Errorf("a wrong word: %v\n%s", err, out)
+	}
+	out, err := u.pair(func(link string) string {
+		word := p.claim(link)
+		if said := thief.claim(link); !strings.Contains(said, "this code was used") {
+			t.Errorf("the link a second time: %s", said)
+		}
+		return word
+	}, "phone", "--may", "low")
+	if err != nil || !strings.Contains(out, "phone is paired ("+p.id()+")") {
+		t.Fatalf("pair: %v\n%s", err, out)
+	}
+	if out := u.mustGolem(0, ".", "desk", "devices"); !strings.Contains(out, "phone  "+p.id()+"  may approve up to low risk") {
+		t.Errorf("the list: %s", out)
+	}
+
+	// Login: with the key only, and each challenge once.
+	if status, page := thief.ask("GET", "/", nil); status != http.StatusUnauthorized || strings.Contains(page, "a.md") {
+		t.Errorf("without a device: %d", status)
+	}
+	sent := p.login()
+	if status, said := p.ask("POST", "/login", sent); status != http.StatusForbidden {
+		t.Errorf("the same login again: %d %s", status, said)
+	}
+	_, page := thief.ask("GET", "/", nil)
+	forged := url.Values{"device": {p.id()}, "challenge": {field(page, "challenge")}, "signature": {thief.sign("golem login 1", base, p.id(), field(page, "challenge"))}}
+	if status, _ := thief.ask("POST", "/login", forged); status != http.StatusForbidden {
+		t.Errorf("a login with another key: %d", status)
+	}
+	_, inbox := p.ask("GET", "/", nil)
+	link := regexp.MustCompile(`href="(/call/[^"]+)"`).FindStringSubmatch(inbox)
+	if link == nil {
+		t.Fatalf("the inbox has no call:\n%s", inbox)
+	}
+	path := link[1]
+	for _, other := range []string{"/journal", "/live", "/pictures", "/session/x/y"} {
+		if status, _ := p.ask("GET", other, nil); status != http.StatusNotFound {
+			t.Errorf("%s: %d", other, status)
+		}
+	}
+
+	// Decisions that do not count.
+	id := u.pending("notes")[0]
+	refused := func(what string, form url.Values, want string, header ...string) {
+		t.Helper()
+		if status, said := p.ask("POST", path, form, header...); status < 400 || !strings.Contains(said, want) {
+			t.Errorf("%s: %d, want %q\n%s", what, status, want, said)
+		}
+		if !slices.Contains(u.pending("notes"), id) {
+			t.Fatalf("%s was counted", what)
+		}
+	}
+	change := func(form url.Values, key, value string) url.Values { form.Set(key, value); return form }
+	refused("another site", p.decision(path, "approve", 0), "another site", "Sec-Fetch-Site", "cross-site")
+	refused("another name", p.decision(path, "approve", 0), "not the address", "Host", "evil.example")
+	refused("no signature", change(p.decision(path, "approve", 0), "signature", ""), "the signature is not one of this device")
+	refused("another answer", change(p.decision(path, "decline", 0), "answer", "approve"), "the signature is not one of this device")
+	refused("more seen", change(p.decision(path, "approve", 0), "seen", ""), "the signature is not one of this device")
+	form := p.decision(path, "approve", 0)
+	thief.base = base
+	form.Set("signature", thief.sign("golem decision 1", base, p.id(), path, form.Get("digest"), form.Get("nonce"), form.Get("expires"), "approve", form.Get("seen"), ""))
+	refused("another key", form, "the signature is not one of this device")
+	form = p.decision(path, "approve", 0)
+	form.Set("signature", p.sign("golem decision 1", "https://evil.example", p.id(), path, form.Get("digest"), form.Get("nonce"), form.Get("expires"), "approve", form.Get("seen"), ""))
+	refused("signed at another origin", form, "the signature is not one of this device")
+	refused("a clock a day behind", p.decision(path, "approve", -24*time.Hour), "the clock of the device is wrong")
+	refused("a clock a day ahead", p.decision(path, "approve", 24*time.Hour), "the clock of the device is wrong")
+	refused("not viewed", p.decision(path, "approve-unseen", 0), "decide at your machine")
+	refused("a rule", p.decision(path, "approve-always", 0), "decide at your machine")
+	used := p.decision(path, "approve", -24*time.Hour)
+	refused("a wrong clock", used, "the clock")
+	refused("the page again", used, "this page was used already")
+	form = p.decision(path, "approve", 0)
+	fresh := p.decision(path, "approve", 0)
+	refused("the signature of another page", change(fresh, "signature", form.Get("signature")), "the signature is not one of this device")
+
+	// Another device with a session of its own cannot use what this one signed.
+	if out, err := u.pair(thief.claim, "tablet"); err != nil {
+		t.Fatalf("pair: %v\n%s", err, out)
+	}
+	thief.login()
+	form = p.decision(path, "approve", 0)
+	if status, said := thief.ask("POST", path, form); status < 400 || !strings.Contains(said, "another device opened this page") {
+		t.Errorf("a transferred decision: %d %s", status, said)
+	}
+	if status, said := thief.ask("POST", path, thief.decision(path, "approve", 0)); status < 400 || !strings.Contains(said, "may only decline") {
+		t.Errorf("beyond its scope: %d %s", status, said)
+	}
+
+	// A removed device neither sees nor decides.
+	form = thief.decision(path, "decline", 0)
+	u.mustGolem(0, ".", "desk", "devices", "rm", "tablet")
+	if status, said := thief.ask("POST", path, form); status != http.StatusUnauthorized || !slices.Contains(u.pending("notes"), id) {
+		t.Errorf("a removed device decided: %d %s", status, said)
+	}
+
+	// The decision that counts, and its record.
+	if status, said := p.ask("POST", path, p.decision(path, "approve", 0)); status != http.StatusSeeOther {
+		t.Fatalf("the approval: %d %s", status, said)
+	}
+	if out := u.mustGolem(0, "notes", "audit", "show", id); !strings.Contains(out, "on the device phone ("+p.id()+")") {
+		t.Errorf("the journal does not name the device:\n%s", out)
+	}
+
+	// Content that changed since the page showed it.
+	u.mustGolem(0, "notes", "tool", "write_file", "--path", "/out/a.md", "--content", "first\n")
+	u.mustGolem(3, "notes", "tool", "write_file", "--path", "/out/a.md", "--content", "second\n")
+	_, inbox = p.ask("GET", "/", nil)
+	if link = regexp.MustCompile(`href="(/call/[^"]+)"`).FindStringSubmatch(inbox); link == nil {
+		t.Fatalf("the inbox has no call:\n%s", inbox)
+	}
+	path = link[1]
+	form = p.decision(path, "approve", 0)
+	form.Set("digest", strings.Repeat("0", 64))
+	p.signDecision(path, form)
+	id = filepath.Base(path)
+	refused("another digest", form, "The content has changed")
+	form = p.decision(path, "approve", 0)
+	if err := os.WriteFile(filepath.Join(u.dir, "notes", "out", "a.md"), []byte("first, and then more\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	u.mustGolem(3, "notes", "tool", "write_file", "--path", "/out/a.md", "--content", "second\n")
+	if status, said := p.ask("POST", path, form); status != http.StatusConflict || !strings.Contains(said, "The content has changed since you looked at it") || !strings.Contains(said, "and then more") {
+		t.Errorf("the content changed: %d %s", status, said)
+	}
+	u.mustGolem(3, "notes", "tool", "write_file", "--path", "/out/a.md", "--content", "second\n")
+}
