@@ -189,13 +189,13 @@ var problems = []struct{ yaml, want string }{
 		p.yaml:1:104: clearance.external.b.command: ./b is no program of the system; name one without a path, or by its path below /usr
 		p.yaml:1:111: clearance.external.c has no command; write command: with the program and its arguments`},
 	{`intake: {a: {}, "b c": {suffixes: [pdf, ./x], command: [./b, "{}"]}, d: {suffixes: [.d], command: [cat, document]}}`, `
-		p.yaml:1:11: intake.a has no command; write command: with the program and its arguments, and {} for the document
-		p.yaml:1:11: intake.a has no suffixes; write suffixes: with those of the documents, such as [.pdf]
-		p.yaml:1:18: intake.b c: …
-		p.yaml:1:37: intake.b c.suffixes: pdf is no suffix; write one with its dot, such as .pdf
-		p.yaml:1:42: intake.b c.suffixes: ./x is no suffix; write one with its dot, such as .pdf
-		p.yaml:1:58: intake.b c.command: ./b is no program of the system; name one without a path, or by its path below /usr
-		p.yaml:1:71: intake.d.command: no argument has the document; write "{}" where the program takes the path of the document`},
+		p.yaml:1:10: intake.a has no command; write command: with the program and its arguments, and {} for the document
+		p.yaml:1:10: intake.a has no suffixes; write suffixes: with those of the documents, such as [.pdf]
+		p.yaml:1:17: intake.b c: …
+		p.yaml:1:36: intake.b c.suffixes: pdf is no suffix; write one with its dot, such as .pdf
+		p.yaml:1:41: intake.b c.suffixes: ./x is no suffix; write one with its dot, such as .pdf
+		p.yaml:1:57: intake.b c.command: ./b is no program of the system; name one without a path, or by its path below /usr
+		p.yaml:1:70: intake.d.command: no argument has the document; write "{}" where the program takes the path of the document`},
 	{`clearance: {limits: {max_files: 0, max_bytes: 1.5}}`, `
 		p.yaml:1:33: clearance.limits.max_files: 0; 0 would be no limit; leave the key out for none
 		p.yaml:1:47: clearance.limits.max_bytes: 1.5; it is …`},
