@@ -182,7 +182,7 @@ func readDocument(file string) (content, error) {
 	}
 	f, err := files.Open(doc.name)
 	if err != nil {
-		return doc, err
+		return doc, intakeError(doc.name, sandbox.CodeOf(err), "name a file that is there, and no pipe, no device and no symlink that leads out of its directory")
 	}
 	defer f.Close()
 	if info, err := f.Stat(); err == nil && info.IsDir() {
