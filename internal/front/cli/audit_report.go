@@ -200,6 +200,9 @@ func (r *journalReport) parts() []reportPart {
 		}
 		for _, f := range s.Files {
 			name := audit.File{Op: f.Op}.Letter() + " " + visible.Name(f.Path)
+			if f.Ignored > 0 {
+				name = audit.Ignored{Path: f.Path, Files: f.Ignored}.String()
+			}
 			switch f.State {
 			case audit.FileApplied:
 				applied.add(at(f.Time), id, name)
@@ -234,7 +237,7 @@ func (r *journalReport) parts() []reportPart {
 	for _, h := range r.Hosts {
 		hosts.add(visible.Line(h.Host, maxColumns), visible.Number(h.Reached), visible.Number(h.Refused), visible.Amount(h.Sent), visible.Amount(h.Received))
 	}
-	cost := reportPart{title: "Cost of runs", none: "not known: golem counts it for golem run", head: []string{"session", "turns", "tokens in", "tokens out", "cost"}}
+	cost := reportPart{title: "Cost", none: "not known: golem counts it for golem run, and for agents to whose requests it adds a key", head: []string{"session", "turns", "tokens in", "tokens out", "cost"}}
 	for _, u := range r.Use {
 		price := fmt.Sprintf("$%.2f", u.Cost)
 		if u.Unpriced {

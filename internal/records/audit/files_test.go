@@ -68,6 +68,28 @@ func TestRecordFiles(t *testing.T) {
 	}
 }
 
+// TestRecordIgnored checks that a record has one line for each ignored place, that the journal finds
+// a file in one or in a deleted directory, and that the number of places is limited.
+func TestRecordIgnored(t *testing.T) {
+	files := &Files{List: []File{{Path: "/src", Op: "delete", Kind: "directory"}}}
+	for i := range 30 {
+		files.List = append(files.List, File{Path: fmt.Sprintf("/p%02d/a", i), Op: "create", Place: fmt.Sprintf("/p%02d/", i)}, File{Path: fmt.Sprintf("/p%02d/b", i), Op: "create", Place: fmt.Sprintf("/p%02d/", i)})
+	}
+	kept, _ := keepRecord(t, Record{Files: files})
+	f := kept.Files
+	if len(f.Ignored) != maxPlaces || f.Ignored[0].Files != 2 || f.Ignored[0].Hash != hashFiles(files.List[1:3]) || len(f.List) != 1+2*(30-maxPlaces) {
+		t.Errorf("%d places, %d files: %+v", len(f.Ignored), len(f.List), f.Ignored)
+	}
+	for path, want := range map[string]string{"/p03/a": "/p03/ (2 ignored files)", "/p03": "/p03/ (2 ignored files)", "/src/main.c": "D /src (directory)", "/p030/a": "", "/srcs/x": ""} {
+		if file, ok := f.Find(path); ok != (want != "") || ok && file.String() != want {
+			t.Errorf("%s: got %v, %v, want %q", path, file, ok, want)
+		}
+	}
+	if got, want := (&Files{Ignored: f.Ignored[:2]}).String(), "4 ignored files"; got != want || (&Files{Ignored: f.Ignored}).IsEmpty() {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestWholeCommand checks that the journal keeps long commands, and that a shell reads the words
 // as they were.
 func TestWholeCommand(t *testing.T) {

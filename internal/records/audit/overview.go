@@ -47,6 +47,8 @@ type FileOutline struct {
 	State FileState `json:"state"`
 	Op    string    `json:"op,omitempty"` // of the last command that changed it
 	Time  time.Time `json:"time"`
+	// Ignored is how many files an ignored place has, whose path it then is.
+	Ignored int `json:"ignored,omitempty"`
 }
 
 // A FileState says what became of a change.
@@ -162,7 +164,7 @@ const RemovesSession = "removes session "
 // they were. has reports whether the session has changed a file.
 func (s *SessionOutline) Revert(has func(path string) bool) {
 	for _, f := range s.Files {
-		if f.State == FileChanged && !has(f.Path) {
+		if f.State == FileChanged && !has(strings.TrimRight(f.Path, "/*")) {
 			f.State = FileReverted
 		}
 	}
@@ -176,6 +178,9 @@ func (s *SessionOutline) set(r Record, files *Files, state FileState) {
 	for _, f := range files.List {
 		s.put(f.Path, FileOutline{Path: f.Path, State: state, Op: f.Op, Time: r.Time})
 	}
+	for _, place := range files.Ignored {
+		s.put(place.Path, FileOutline{Path: place.Path, State: state, Time: r.Time, Ignored: place.Files})
+	}
 	if state == FileChanged {
 		s.Unnamed += files.More
 	}
@@ -183,7 +188,7 @@ func (s *SessionOutline) set(r Record, files *Files, state FileState) {
 
 func (s *SessionOutline) put(path string, f FileOutline) {
 	if was := s.files[path]; was != nil {
-		f.Op = cmp.Or(f.Op, was.Op)
+		f.Op, f.Ignored = cmp.Or(f.Op, was.Op), max(f.Ignored, was.Ignored)
 		*was = f
 		return
 	}

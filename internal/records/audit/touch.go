@@ -44,7 +44,7 @@ func ReadStory(folder *state.Dir, names []string) (s Story, err error) {
 		}
 		file, touched := findAny(r, names)
 		if !touched {
-			if r.Files != nil && (r.Files.More > 0 || r.Files.Unlisted != "") {
+			if r.Files != nil && !r.Files.namesAll() {
 				s.Unnamed = append(s.Unnamed, r)
 			}
 			return nil

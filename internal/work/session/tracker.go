@@ -12,6 +12,7 @@ import (
 	"github.com/golem-forge/golem/internal/files/filecontent"
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/records/audit"
+	"github.com/golem-forge/golem/internal/work/ignored"
 	"github.com/golem-forge/golem/internal/work/toolset/settle"
 )
 
@@ -141,12 +142,13 @@ func (w *Workspace) CommandChanges() *audit.Files {
 	texts := changes.OpenTexts(w.changes)
 	defer texts.Close()
 	found := t.compare(list, w.changes)
+	w.findIgnored(found, list)
 	slices.SortFunc(found, func(a, b trackedChange) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), settle.CompareFiles(a.file, b.file))
 	})
 	files, left := &audit.Files{List: make([]audit.File, 0, len(found))}, int64(maxTrackedBytes)
 	for i, f := range found {
-		if i < audit.MaxFiles {
+		if i < audit.MaxFiles && f.file.Place == "" {
 			if !f.describe(texts, &left) {
 				continue // the command only touched it
 			}
@@ -166,6 +168,28 @@ func (w *Workspace) CommandChanges() *audit.Files {
 		return nil
 	}
 	return files
+}
+
+// findIgnored finds out which changed files are new ones in ignored places.
+func (w *Workspace) findIgnored(found []trackedChange, list []changes.Change) {
+	marked := make([]changes.Change, 0, len(found))
+	for _, f := range found {
+		if f.now.Kind == overlay.Nothing && f.was != nil { // a new file of an earlier command
+			f.now = f.was.Change
+		}
+		marked = append(marked, f.now)
+	}
+	for _, c := range list {
+		if c.Kind == overlay.Dir && c.Op != overlay.Create { // it may be in the place of a symlink
+			marked = append(marked, c)
+		}
+	}
+	ignored.Mark(marked, w.store.sourceOf, w.store.Ignored, w.store.OwnIgnored)
+	for i := range found {
+		f := &found[i]
+		f.file.Place = settle.Place(marked[i])
+		f.rank = settle.Rank(f.file)
+	}
 }
 
 // A trackedChange is what a command did to a file.
@@ -189,9 +213,7 @@ func (t *tracker) compare(list []changes.Change, o *changes.Overlays) (found []t
 		filled[name[:max(0, strings.LastIndexByte(name, '/'))]] = true
 	}
 	add := func(c changes.Change, op overlay.Op, was *tracked) {
-		f := trackedChange{now: c, was: was, file: settle.FileOf(c, op)}
-		f.rank = settle.Rank(f.file)
-		found = append(found, f)
+		found = append(found, trackedChange{now: c, was: was, file: settle.FileOf(c, op)})
 	}
 	for _, c := range list {
 		was, had := t.before[c.Name()]
@@ -302,6 +324,7 @@ func (l *ChangeList) Files() *audit.Files {
 	texts := changes.OpenTexts(l.overlays)
 	defer texts.Close()
 	left := int64(maxTrackedBytes)
+	ignored.Mark(l.changes, l.store.sourceOf, l.store.Ignored, l.store.OwnIgnored)
 	files := settle.FilesOf(l.changes, func(c changes.Change) string {
 		if left -= c.Size; left < 0 {
 			return ""

@@ -278,6 +278,13 @@ func (k keeper) Changes() (list []changes.Change, unfit string, err error) {
 	return list, unfit, err
 }
 
+// PlanDiscard implements settle.Keeper. It marks ignored files.
+func (k keeper) PlanDiscard(names []string) (list []changes.Change, unfit string, err error) {
+	list, unfit, err = k.Overlays.PlanDiscard(names)
+	ignored.Mark(list, k.store.sourceOf, k.store.Ignored, k.store.OwnIgnored)
+	return list, unfit, err
+}
+
 // Begin implements settle.Keeper.
 func (k keeper) Begin(picks []changes.Pick) (*changes.Transaction, error) {
 	return k.Overlays.Begin(k.pending, picks)

@@ -2,6 +2,7 @@ package settle
 
 import (
 	"cmp"
+	"path"
 	"slices"
 	"strings"
 
@@ -29,13 +30,13 @@ func FilesOf(list []changes.Change, digest func(changes.Change) string) *audit.F
 			continue
 		}
 		f := FileOf(c, c.Op)
-		f.Uncounted = f.Kind == ""
+		f.Uncounted, f.Place = f.Kind == "", Place(c)
 		all = append(all, ranked{f, Rank(f), i})
 	}
 	slices.SortFunc(all, func(a, b ranked) int { return cmp.Or(cmp.Compare(a.rank, b.rank), CompareFiles(a.File, b.File)) })
 	files := &audit.Files{}
 	for i, f := range all {
-		if i < audit.MaxFiles && f.Kind == "" && f.Op != string(overlay.Delete) {
+		if i < audit.MaxFiles && f.Place == "" && f.Kind == "" && f.Op != string(overlay.Delete) {
 			f.Digest = digest(list[f.at])
 		}
 		files.List = append(files.List, f.File)
@@ -52,15 +53,28 @@ func FileOf(c changes.Change, op overlay.Op) audit.File {
 	return f
 }
 
+// Place returns the ignored place of a change, "" if the journal names the file.
+func Place(c changes.Change) string {
+	if _, code := review.Code(c.Name()); code && !review.IsInstalled(c.Name()) {
+		return ""
+	}
+	if c.IgnoredIn != "" && !strings.HasSuffix(c.IgnoredIn, "/") { // a file between others
+		return strings.TrimSuffix(path.Dir(c.IgnoredIn), "/") + "/*"
+	}
+	return c.IgnoredIn
+}
+
 // Rank returns how early a record names a file. Files that become code come first, then those
 // that existed before, because a record names only some files. A command can make many others
 // in no time.
 func Rank(f audit.File) int {
 	_, code := review.Code(f.Path)
 	switch {
+	case f.Place != "":
+		return 4
 	case repositoryOf(f.Path) != "": // golem never applies it
 		return 3
-	case code:
+	case code && !(f.Op == string(overlay.Create) && review.IsInstalled(f.Path)):
 		return 0
 	case f.Op != string(overlay.Create):
 		return 1
