@@ -18,7 +18,8 @@ import (
 
 // IsUnused reports whether a session holds nothing. It then has no change, no commit, and
 // no change that golem undo would restore. Its homes have only files that a profile puts
-// there, unless a program without a profile was the only one that ran in it.
+// there, unless the only programs that ran in it had no profile or a built-in one without
+// conversations: what npm or go leave at home are caches and logs.
 func (s Sessions) IsUnused(one *Session, ran profile.Profile) bool {
 	if one == nil || one.hasCommits() {
 		return false
@@ -33,8 +34,8 @@ func (s Sessions) IsUnused(one *Session, ran profile.Profile) bool {
 	}
 	has := l.hasWork()
 	l.Close()
-	isPlain := ran.Name == profile.Plain && (one.Begun || one.isAbandoned())
-	return !has && (isPlain || one.hasOnlyProfileFiles(ran))
+	onlyCaches := ran.Name != "" && ran.File == "" && !ran.Net && len(ran.Private) == 0 && (one.Begun || one.isAbandoned())
+	return !has && (onlyCaches || one.hasOnlyProfileFiles(ran))
 }
 
 // newsTime is how long the end of a program in the background is news. Its session then shows

@@ -120,6 +120,13 @@ type application struct {
 	ApplyArgs
 }
 
+// Limits of an apply whose result repeats the diffs. The result of a larger one has a line for each
+// file: the question has shown the diffs.
+const (
+	maxDiffs    = 20
+	maxDiffSize = 16 << 10
+)
+
 func (a application) run() (tool.Result, error) {
 	list, unfit, err := a.keeper.Changes()
 	if err != nil {
@@ -138,12 +145,13 @@ func (a application) run() (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, wrapError("apply_changes", err)
 	}
-	places := make(map[string]string)
+	places, size := make(map[string]string), int64(0)
 	for _, c := range list {
 		places[c.Name()] = c.IgnoredIn
 	}
 	for i, c := range t.Changes {
 		t.Changes[i].IgnoredIn = places[c.Name()]
+		size += c.Size
 	}
 	named := slices.Clone(a.Paths)
 	for _, p := range a.Parts {
@@ -152,7 +160,7 @@ func (a application) run() (tool.Result, error) {
 	l := approval.Classify("apply_changes", a.files, t, named...)
 	l.SetParts(hunks)
 	l.SetLeft(left.String())
-	r := tool.Result{Notes: l.Notes(), Deferred: l.Deferred()}
+	r := tool.Result{Notes: l.Notes(), Deferred: l.Deferred(), Brief: len(t.Changes) > maxDiffs || size > maxDiffSize}
 	if unfit != "" {
 		r.Notes = append(r.Notes, "skipped: "+unfit)
 	}
