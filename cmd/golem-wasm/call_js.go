@@ -37,7 +37,7 @@ type result struct {
 	Error   *failure `json:"error,omitempty"`
 }
 
-// A change is a change of one file, as a person sees it.
+// A change is a change of one file, as a person sees it. Its texts are safe to show.
 type change struct {
 	Op      string `json:"op"`
 	Path    string `json:"path"`
@@ -49,7 +49,7 @@ type change struct {
 func changesOf(all []gate.Change) []change {
 	list := []change{}
 	for _, c := range all {
-		list = append(list, change{c.Op(), c.Path(), c.To(), visible.Text(c.Diff()), c.Omitted()})
+		list = append(list, change{c.Op(), visible.Text(c.Path()), visible.Text(c.To()), visible.Text(c.Diff()), c.Omitted()})
 	}
 	return list
 }

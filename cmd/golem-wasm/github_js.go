@@ -361,7 +361,7 @@ func changeOf(name string, e, becomes entry, old, new []byte) stagedChange {
 	case becomes.SHA == "":
 		r.Operation, r.Mode = "delete", "000000"
 	}
-	c := stagedChange{change: change{Op: r.Operation, Path: name}, Risks: []string{}}
+	c := stagedChange{change: change{Op: r.Operation, Path: visible.Text(name)}, Risks: []string{}}
 	if r.Binary = !filecontent.IsText(old) || !filecontent.IsText(new); r.Binary {
 		c.Omitted = "binary"
 	} else if r.Diff = filecontent.Diff("a/"+name, "b/"+name, string(old), string(new)); r.Diff == "" && len(old)+len(new) > 0 {

@@ -56,6 +56,7 @@ find<HTMLFormElement>('#task').onsubmit = async event => {
 		if (part.type === 'tool-error') add(log, 'li', `${part.toolName} failed: ${part.error}`);
 	}
 	if (failed === '') add(log, 'li', await stream.text);
-	status.textContent = failed || `Done. The journal has ${(await sandbox.verify()).records} records.`;
+	const {ok, records, problem} = await sandbox.verify();
+	status.textContent = failed || (ok ? `Done. The journal has ${records} records.` : `The journal is damaged: ${problem}`);
 };
 find('#status').textContent = 'The workspace is open.';

@@ -71,12 +71,11 @@ func (w *Workspace) read(n *node) error {
 	if err != nil {
 		return err
 	}
-	// If two stored names have one name, the first is it.
-	slices.SortFunc(found, func(a, b entry) int { return strings.Compare(a.name, b.name) })
 	entries := make(map[string]*node, len(found))
 	for _, e := range found {
 		name, mode, ok := parseStored(e.name, e.isDir)
-		if _, twice := entries[name]; ok && !twice {
+		// If two stored names have one name, the first in their order is it.
+		if other := entries[name]; ok && (other == nil || e.name < other.stored) {
 			entries[name] = w.newNode(n, e.name, mode, e.handle)
 		}
 	}

@@ -67,6 +67,13 @@ export async function approvals() {
 	await fails(write('wrong\n'), 'declined');
 	equal(await s.exists('/out/a.txt'), false);
 
+	// Nothing in a request is invisible.
+	answer = () => ({approved: false});
+	asked.length = 0;
+	await fails(write_file.execute({path: '/out/\x1b[31m.txt', content: '\u202e\x1b[31m\n'}), 'declined');
+	const {args, ...shown} = asked[0];
+	check(!/[\x1b\u202e]|\\u001b/.test(JSON.stringify(shown)), JSON.stringify(shown));
+
 	// What the page does to its copy of the request changes nothing.
 	answer = request => { request.args.content = 'other'; request.changes.length = 0; return {approved: true, by: 'Ada'}; };
 	await write('one\n');
