@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"sort"
 	"strings"
 )
 
@@ -259,7 +260,8 @@ func (s *Sandbox) Mounts() []Mount {
 			list = append(list, m.withAccess(r.access))
 		}
 	}
-	slices.SortFunc(list, func(a, b Mount) int { return strings.Compare(a.Target, b.Target) })
+	// sort.Slice keeps the program for browsers small: slices.SortFunc is compiled for each type.
+	sort.Slice(list, func(i, j int) bool { return list[i].Target < list[j].Target })
 	return list
 }
 

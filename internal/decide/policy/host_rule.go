@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"unicode"
@@ -228,8 +229,10 @@ func (r HostRule) meet(s HostRule) (HostRule, bool) {
 // compactRules returns rules in the canonical order, with those that differ only in their
 // ports made one. Rules with a credential come first within a host.
 func compactRules(rules []HostRule) []HostRule {
-	slices.SortFunc(rules, func(r, s HostRule) int {
-		return cmp.Or(r.compareExceptPorts(s), slices.Compare(r.Ports, s.Ports))
+	// sort.Slice keeps the program for browsers small: slices.SortFunc is compiled for each type.
+	sort.Slice(rules, func(i, j int) bool {
+		r, s := rules[i], rules[j]
+		return cmp.Or(r.compareExceptPorts(s), slices.Compare(r.Ports, s.Ports)) < 0
 	})
 	var list []HostRule
 	for _, r := range rules {

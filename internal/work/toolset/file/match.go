@@ -2,9 +2,8 @@ package file
 
 import (
 	"bytes"
-	"cmp"
 	"fmt"
-	"slices"
+	"sort"
 	"strings"
 	"unicode/utf8"
 
@@ -74,7 +73,8 @@ func (s *subject) findPlaces(old string) ([]place, error) {
 			return nil, err
 		}
 	}
-	slices.SortFunc(list, func(a, b place) int { return cmp.Compare(a.at, b.at) })
+	// sort.Slice keeps the program for browsers small: slices.SortFunc is compiled for each type.
+	sort.Slice(list, func(i, j int) bool { return list[i].at < list[j].at })
 	return list, nil
 }
 
