@@ -122,7 +122,7 @@ func (e *acpEditor) next() (m acpMessage, ok bool) {
 }
 
 // call makes a request and waits for its answer.
-func (e *acpEditor) call(method string, params object) acpMessage {
+func (e *acpEditor) call(method string, params any) acpMessage {
 	e.t.Helper()
 	e.calls++
 	e.send(object{"id": e.calls, "method": method, "params": params})

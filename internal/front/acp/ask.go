@@ -37,13 +37,18 @@ const shownBy = "shown by the editor"
 // last. If there is none, or if not everything fits into the question, the request waits for
 // golem approve.
 func (p *Proxy) Ask(ctx context.Context, r tool.Request) approval.Reply {
+	p.mu.Lock()
+	session := p.session
+	p.mu.Unlock()
+	return p.askIn(ctx, session, r)
+}
+
+// askIn asks in a session, as Ask does.
+func (p *Proxy) askIn(ctx context.Context, session string, r tool.Request) approval.Reply {
 	text, items := p.Show(r, maxText)
 	if _, err := approval.CheckSeen(r, approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, Rendered: items}); err != nil {
 		return nobody
 	}
-	p.mu.Lock()
-	session := p.session
-	p.mu.Unlock()
 	if session == "" {
 		return nobody
 	}
@@ -62,7 +67,11 @@ func (p *Proxy) Ask(ctx context.Context, r tool.Request) approval.Reply {
 		return nobody
 	}
 	call := map[string]any{"toolCallId": name, "title": title(r), "kind": "other", "status": "pending", "content": []any{plain(text + "\nYour answer is for exactly this (" + r.Digest[:tool.MinDigestPrefix] + ").")}}
-	if p.toEditor(encode(q.id, map[string]any{"method": permission, "params": map[string]any{"sessionId": session, "toolCall": call, "options": options}})) != nil {
+	params := map[string]any{"sessionId": session, "options": options, "toolCall": call}
+	if p.version() > 1 {
+		params = map[string]any{"sessionId": session, "options": options, "title": call["title"], "subject": map[string]any{"type": "tool_call", "toolCall": call}}
+	}
+	if p.toEditor(encode(q.id, map[string]any{"method": permission, "params": params})) != nil {
 		p.withdraw(q)
 		return nobody
 	}

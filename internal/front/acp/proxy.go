@@ -31,12 +31,16 @@ const (
 
 // The methods of the protocol that golem reads.
 const (
-	initialize = "initialize"
-	prompt     = "session/prompt"
-	cancel     = "session/cancel"
-	update     = "session/update"
-	permission = "session/request_permission"
+	initialize   = "initialize"
+	prompt       = "session/prompt"
+	cancel       = "session/cancel"
+	closeSession = "session/close"
+	update       = "session/update"
+	permission   = "session/request_permission"
 )
+
+// newest is the newest version of the protocol that golem speaks. It speaks all before, too.
+const newest = 2
 
 // A Proxy passes messages between an editor and an agent. It asks the user in the editor.
 type Proxy struct {
@@ -45,11 +49,14 @@ type Proxy struct {
 	writing sync.Mutex // held while a line for the editor is written
 	sending sync.Mutex // held while a line for the agent is written
 	agent   io.Writer
+	own     bool // the agent is golem itself
 
 	mu        sync.Mutex
 	fromUser  map[string]request   // requests of the editor without an answer, by id
 	fromAgent map[string]*question // requests of the agent and of golem without an answer, by id
 	session   string               // the session that the editor used last, "" for none
+	offered   int                  // the version in the editor's initialize, 0 before that
+	agreed    int                  // the version of the connection, 0 before the agent's answer
 	over      bool                 // the editor or the agent is gone
 	strays    int
 	noted     bool // the user knows about the MCP servers of the editor
@@ -141,12 +148,26 @@ func (p *Proxy) readEditor() {
 		case err != nil:
 			return
 		case len(line) > 0:
-			err = p.fromEditor(line)
+			err = p.each(line, p.fromEditor)
 		}
 		if err != nil {
 			return
 		}
 	}
+}
+
+// each handles the messages in a line: one, or a batch of version 2.
+func (p *Proxy) each(line []byte, handle func([]byte) error) error {
+	var batch []json.RawMessage
+	if line[0] != '[' || p.version() < 2 || json.Unmarshal(line, &batch) != nil || len(batch) == 0 || len(batch) > maxOpen {
+		return handle(line)
+	}
+	for _, one := range batch {
+		if err := handle(one); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // fromEditor handles a message of the editor. An error means that the agent or the editor is
@@ -159,7 +180,10 @@ func (p *Proxy) fromEditor(line []byte) error {
 	if m.isAnswer() {
 		return p.answered(m)
 	}
-	said, err := p.check(&m)
+	said, err := header{}, p.inOrder(m)
+	if err == nil {
+		said, err = p.check(&m)
+	}
 	if err != nil {
 		if m.id == "" {
 			return nil
@@ -178,7 +202,7 @@ func (p *Proxy) fromEditor(line []byte) error {
 		p.session = said.session
 	}
 	var ended []*question
-	if m.method == cancel {
+	if m.method == cancel || m.method == closeSession {
 		ended = p.cancelled(said.session)
 	}
 	p.mu.Unlock()
@@ -188,6 +212,27 @@ func (p *Proxy) fromEditor(line []byte) error {
 		}
 	}
 	return p.toAgent(m.line)
+}
+
+// inOrder returns an error for a message before the editor and the agent have agreed on a
+// version, and for a second initialize.
+func (p *Proxy) inOrder(m message) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case m.method == initialize && p.offered != 0:
+		return errors.New("golem: initialize begins a connection, once")
+	case m.method == initialize && m.id == "", m.method != initialize && p.agreed == 0:
+		return errors.New("golem: a connection begins with the request initialize and its answer")
+	}
+	return nil
+}
+
+// version returns the version of the connection.
+func (p *Proxy) version() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(p.agreed, 1)
 }
 
 // cancelledOutcome is the answer to a request for permission whose turn was cancelled.
@@ -272,6 +317,10 @@ func (p *Proxy) noteServers(raw json.RawMessage) {
 	for _, s := range servers[:min(len(servers), maxStray)] {
 		names = append(names, visible.Line(s.Name, maxShown))
 	}
+	if p.own {
+		p.Tell("warning: workers use the MCP servers of their files, and not those of the editor: " + strings.Join(names, ", "))
+		return
+	}
 	p.Tell("warning: the editor gives the agent its MCP servers, " + strings.Join(names, ", ") + "; they run in the jail, and the agent can read the keys in their settings")
 }
 
@@ -281,21 +330,50 @@ func (p *Proxy) rewrite(m *message, params json.RawMessage) (err error) {
 	return err
 }
 
-// withoutClient tells the agent that the editor has no files and no terminals, and speaks the
+// withoutClient tells the agent that the editor has no files and no terminals, and offers a
 // version that golem knows.
 func (p *Proxy) withoutClient(m *message, fields map[string]json.RawMessage) error {
 	none := map[string]any{"fs": map[string]bool{"readTextFile": false, "writeTextFile": false}, "terminal": false}
 	params, err := replace(m.params(), "clientCapabilities", none)
+	if _, is := fields["capabilities"]; err == nil && is { // those of version 2
+		params, err = replace(params, "capabilities", map[string]any{})
+	}
+	var version int
+	if json.Unmarshal(fields["protocolVersion"], &version) != nil || version < 1 {
+		version = 1
+	}
+	version = min(version, newest)
+	if err == nil {
+		params, err = replace(params, "protocolVersion", version)
+	}
 	if err != nil {
 		return err
 	}
-	var version int
-	if json.Unmarshal(fields["protocolVersion"], &version) != nil || version != 1 {
-		if params, err = replace(params, "protocolVersion", 1); err != nil {
-			return err
-		}
-	}
+	p.mu.Lock()
+	p.offered = version
+	p.mu.Unlock()
 	return p.rewrite(m, params)
+}
+
+// agree reads the version in the agent's answer to initialize. It returns the answer for the
+// editor.
+func (p *Proxy) agree(m message) []byte {
+	var result struct {
+		Version int `json:"protocolVersion"`
+	}
+	raw, ok := m.fields["result"]
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case !ok: // the editor may try again
+		p.offered = 0
+		return m.line
+	case json.Unmarshal(raw, &result) != nil || result.Version < 1 || result.Version > p.offered:
+		p.offered = 0
+		return refuse(m.id, codeInvalid, fmt.Sprintf("golem: the agent speaks no version of the protocol up to %d", newest))
+	}
+	p.agreed = result.Version
+	return withoutLogins(m)
 }
 
 // readAgent passes the messages of the agent on until it ends. The error says that it broke
@@ -312,7 +390,7 @@ func (p *Proxy) readAgent(output io.Reader) error {
 		case len(line) == 0:
 			continue
 		}
-		if err := p.ofAgent(line); err != nil {
+		if err := p.each(line, p.ofAgent); err != nil {
 			return nil // the editor is gone
 		}
 	}
@@ -358,7 +436,7 @@ func (p *Proxy) passAnswer(m message) error {
 		return nil
 	}
 	if asked.method == initialize {
-		m.line = withoutLogins(m)
+		m.line = p.agree(m)
 	}
 	return p.toEditor(m.line)
 }
@@ -384,7 +462,7 @@ func withoutLogins(m message) []byte {
 			continue
 		}
 		plain := map[string]any{}
-		for _, key := range []string{"id", "name", "description", "type"} {
+		for _, key := range []string{"id", "methodId", "name", "description", "type"} {
 			if text, is := way[key].(string); is {
 				plain[key] = text
 			}
@@ -427,7 +505,8 @@ func (p *Proxy) askFor(m message) error {
 	}
 	q := &question{id: m.id, session: r.Session, options: make(map[string]string)}
 	for _, o := range r.Options {
-		if q.options[o.ID] != "" || !slices.Contains([]string{allowOnce, allowAlways, rejectOnce, rejectAlways}, o.Kind) {
+		known := slices.Contains([]string{allowOnce, allowAlways, rejectOnce, rejectAlways}, o.Kind)
+		if q.options[o.ID] != "" || !known && (o.Kind == "" || p.version() == 1) {
 			return p.toAgent(refuse(m.id, codeParams, "golem: each option has an id of its own and a kind of the protocol"))
 		}
 		q.options[o.ID] = o.Kind

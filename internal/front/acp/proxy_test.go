@@ -36,7 +36,16 @@ type side struct {
 	from *bufio.Reader
 }
 
+// newStand returns a stand whose editor and agent have agreed on version 1.
 func newStand(t *testing.T, mode approval.Mode) *stand {
+	t.Helper()
+	s := newVersion(t, mode)
+	s.agree(1, 1)
+	return s
+}
+
+// newVersion returns a stand before the first message.
+func newVersion(t *testing.T, mode approval.Mode) *stand {
 	t.Helper()
 	s := &stand{t: t, dir: t.TempDir(), ended: make(chan struct{}), done: make(chan struct{})}
 	fromEditor, editorTo := io.Pipe()
@@ -102,6 +111,15 @@ func (s *stand) expect(from side, texts ...string) string {
 	return line
 }
 
+// agree has the editor offer a version, and the agent answer with another.
+func (s *stand) agree(offered, answered int) {
+	s.t.Helper()
+	s.send(s.editor, fmt.Sprintf(`{"jsonrpc":"2.0","id":"first","method":"initialize","params":{"protocolVersion":%d}}`, offered))
+	s.expect(s.agent, `"initialize"`)
+	s.send(s.agent, fmt.Sprintf(`{"jsonrpc":"2.0","id":"first","result":{"protocolVersion":%d}}`, answered))
+	s.expect(s.editor, `"first"`)
+}
+
 // begin opens the session s1, in which a prompt with the id 7 runs.
 func (s *stand) begin() {
 	s.t.Helper()
@@ -141,9 +159,9 @@ func TestPassesAsItIs(t *testing.T) {
 // TestClientIsAbsent checks that the agent learns of no files and terminals of the editor, and
 // that golem refuses calls of them and of everything that it does not know.
 func TestClientIsAbsent(t *testing.T) {
-	s := newStand(t, "")
-	s.send(s.editor, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"clientInfo":{"name":"e"},"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true,"_meta":{"terminal-auth":true}}}}`)
-	s.expect(s.agent, `"clientCapabilities":{"fs":{"readTextFile":false,"writeTextFile":false},"terminal":false}`, `"protocolVersion":1`, `"clientInfo":{"name":"e"}`)
+	s := newVersion(t, "")
+	s.send(s.editor, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":2,"clientInfo":{"name":"e"},"capabilities":{"elicitation":{}},"clientCapabilities":{"fs":{"readTextFile":true,"writeTextFile":true},"terminal":true,"_meta":{"terminal-auth":true}}}}`)
+	s.expect(s.agent, `"clientCapabilities":{"fs":{"readTextFile":false,"writeTextFile":false},"terminal":false}`, `"protocolVersion":2`, `"clientInfo":{"name":"e"}`, `"capabilities":{}`)
 	s.send(s.agent, `{"jsonrpc":"2.0","id":0,"result":{"protocolVersion":1,"authMethods":[{"id":"a","name":"A","_meta":{"terminal-auth":{"command":"rm"}}},{"id":"b","type":"terminal","args":["x"]}],"agentInfo":{"v":1}}}`)
 	if line := s.expect(s.editor, `"authMethods":[{"id":"a","name":"A"}]`, `"agentInfo":{"v":1}`); strings.Contains(line, "terminal") {
 		t.Errorf("the agent names a command for the host: %s", line)
@@ -154,6 +172,73 @@ func TestClientIsAbsent(t *testing.T) {
 		s.send(s.agent, fmt.Sprintf(`{"jsonrpc":"2.0","method":"%s","params":{"path":"/etc/passwd"}}`, method)) // as a notification
 	}
 	s.nothing(s.agent, s.editor)
+}
+
+// TestVersions checks which versions golem lets an editor and an agent agree on, once and before
+// everything else.
+func TestVersions(t *testing.T) {
+	offer := func(s *stand, offered, passed string) {
+		s.send(s.editor, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":`+offered+`}}`)
+		s.expect(s.agent, `"protocolVersion":`+passed+`}`)
+	}
+	for _, c := range []struct{ offered, passed, answered, want string }{
+		{"1", "1", "1", ""}, {"2", "2", "2", ""}, {"2", "2", "1", ""}, {"9", "2", "2", ""}, {`"x"`, "1", "1", ""}, {"0", "1", "1", ""}, {"-3", "1", "1", ""},
+		{"1", "1", "2", "speaks no version"}, {"2", "2", "3", "speaks no version"}, {"2", "2", "0", "speaks no version"}, {"2", "2", `"2"`, "speaks no version"}, {"2", "2", "null", "speaks no version"},
+	} {
+		s := newVersion(t, "")
+		offer(s, c.offered, c.passed)
+		s.send(s.agent, `{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":`+c.answered+`}}`)
+		if c.want != "" {
+			s.expect(s.editor, `"error"`, c.want)
+			s.send(s.editor, `{"jsonrpc":"2.0","id":2,"method":"session/new","params":{}}`)
+			s.expect(s.editor, `"id":2`, "a connection begins with")
+			continue
+		}
+		s.expect(s.editor, `"protocolVersion":`+c.answered)
+		s.send(s.editor, `{"jsonrpc":"2.0","id":2,"method":"initialize","params":{"protocolVersion":1}}`)
+		s.expect(s.editor, `"id":2`, "initialize begins a connection, once")
+	}
+	s := newVersion(t, "")
+	for _, line := range []string{`"id":1,"method":"session/new"`, `"id":2,"method":"session/prompt"`, `"method":"session/cancel"`} {
+		s.send(s.editor, `{"jsonrpc":"2.0",`+line+`,"params":{"sessionId":"s1"}}`)
+		if strings.Contains(line, `"id"`) {
+			s.expect(s.editor, `"error"`, "a connection begins with")
+		}
+	}
+	offer(s, "2", "2")
+	s.send(s.editor, `{"jsonrpc":"2.0","id":3,"method":"session/new","params":{}}`)
+	s.expect(s.editor, `"id":3`, "a connection begins with")
+	s.send(s.agent, `{"jsonrpc":"2.0","id":1,"error":{"code":-1,"message":"no"}}`)
+	s.expect(s.editor, `"id":1`, `"error"`)
+	offer(s, "1", "1") // again, after the refusal
+}
+
+// TestVersion2 checks what differs in version 2: batches, the form of questions, and options of
+// kinds that golem does not know.
+func TestVersion2(t *testing.T) {
+	s := newVersion(t, "")
+	s.agree(2, 2)
+	s.send(s.editor, `[{"jsonrpc":"2.0","id":7,"method":"session/prompt","params":{"sessionId":"s1"}},7,{"jsonrpc":"2.0","id":8,"method":"initialize","params":{}}]`)
+	s.expect(s.agent, `{"jsonrpc":"2.0","id":7,`)
+	s.expect(s.editor, `"error"`, `"code":-32700`)
+	s.expect(s.editor, `"id":8`, "once")
+	s.send(s.editor, `[]`)
+	s.expect(s.editor, `"error"`)
+	s.send(s.agent, `[{"jsonrpc":"2.0","method":"session/update","params":{"n":1}},{"jsonrpc":"2.0","id":1,"method":"fs/read_text_file"}]`)
+	s.expect(s.editor, `{"n":1}`)
+	s.expect(s.agent, `"id":1`, "golem does not let an agent use")
+	_, options, replies := s.ask(t.Context())
+	s.send(s.editor, `{"jsonrpc":"2.0","method":"session/cancel","params":{"sessionId":"s1"}}`)
+	s.expect(s.agent, "session/cancel")
+	s.expect(s.editor, `"status":"failed"`)
+	if reply := <-replies; reply.Verdict == tool.Approved || len(options) != 3 {
+		t.Errorf("got %+v, %v", reply, options)
+	}
+	s.send(s.agent, `{"jsonrpc":"2.0","id":"k","method":"session/request_permission","params":{"sessionId":"s1","title":"t","options":[{"optionId":"a","name":"A","kind":"_new"}]}}`)
+	s.expect(s.editor, `"_new"`)
+	s.send(s.editor, `{"jsonrpc":"2.0","id":2,"method":"session/close","params":{"sessionId":"s1"}}`)
+	s.expect(s.agent, `"id":"k"`, "cancelled")
+	s.expect(s.agent, "session/close")
 }
 
 // TestAmbiguousMessages checks that nothing passes that two readers may understand differently,

@@ -44,7 +44,7 @@ var everydayFlags = map[string]string{
 	"golem exec":    "budget continue detach env mount net root session",
 	"golem run":     "attach continue file model net resume session",
 	"golem mcp":     "http mount root",
-	"golem acp":     "budget env mount name net root session",
+	"golem acp":     "budget env model mount name net root session",
 	"golem apply":   "branch commits hunks overwrite patch session yes",
 	"golem diff":    "commits interactive session stat",
 	"golem status":  "all interactive",

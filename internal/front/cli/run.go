@@ -50,6 +50,7 @@ type runFlags struct {
 	chatty      bool        // there is no input, and the user sits at a terminal
 	said        string      // the argument that named the program
 	detach      bool
+	editor      bool // standard input has the messages of an editor
 }
 
 func newRun() *cobra.Command {
@@ -202,39 +203,9 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	if f.apart != nil {
 		out.where, out.gone = f.apart.options(out.where), f.apart.memory
 	}
-	requests := network.NewOwnRequests("model", "the model that you chose", time.Now)
-	defer requests.Close()
-	answers, err := f.answers(cmd)
-	if err != nil {
-		return err
-	}
-	m, fallbacks, closeModel, err := f.openModel(p, requests, out.note)
-	if err != nil {
-		return err
-	}
-	defer closeModel()
-	summarizer, err := f.openSummarizer(p, m.Name, requests, out.note)
-	if err != nil {
-		return err
-	}
-	workers, err := f.openWorkers(p, m.Name, requests, out.note)
-	if err != nil {
-		return err
-	}
-	v := program.WorkerOptions{ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: cmp.Or(f.sessionID(), session.New), Name: f.name, Copy: wantsCopy(f.copy), Isolated: f.apart != nil}
-	if f.resume != "" {
-		s, err := p.Storage.Runs().Find(f.resumed())
-		if err != nil {
-			return err
-		}
-		v.Session = s.ID
-	}
-	follow, untrusted, err := f.askInstructions(cmd, p, out.note)
-	if err != nil {
-		return err
-	}
-	v.Untrusted = untrusted
+	traces := newTracer(p, out.note)
 	host := backgroundOf(cmd)
+	var v program.WorkerOptions
 	var asker *asker
 	if terminal := terminalOf(host, f.takesStdin(p)); terminal != nil {
 		asker = newAsker(terminal, cmd.ErrOrStderr(), f.wait)
@@ -250,19 +221,16 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	}
 	ctx, end := context.WithCancelCause(cmd.Context())
 	defer end(nil)
-	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
-	v.OnCopy = copying.tell
-	traces := newTracer(p, out.note)
-	r, err := p.OpenRun(program.RunOptions{WorkerOptions: v, Model: m.Model, ModelName: m.Name, OneModel: f.oneModel, Fallbacks: fallbacks, Models: workers, Answers: answers, Summarizer: summarizer, Context: contextOf(p, m.Name), Requests: requests, Others: traces.others(), Price: prices.Cost, Resume: f.resume != "", Follow: follow, Attached: f.handed, OnEvent: traces.also(out.tell)})
-	copying.end(err == nil)
+	r, requests, closeModels, err := f.openRun(ctx, cmd, p, v, traces, out.note, out.tell)
 	if err != nil {
 		return err
 	}
-	if err := cmp.Or(checkRights(cmd, p, r.Gate), publish(host, r.Gate.Session, "")); err != nil {
+	defer closeModels()
+	if err := publish(host, r.Gate.Session, ""); err != nil {
 		return errors.Join(err, r.Close())
 	}
 	if p.IsDefault() && !out.json {
-		f.tellDefault(cmd, p, r.Gate, m.Name)
+		f.tellDefault(cmd, p, r.Gate, r.Entry.ModelName)
 	}
 	note(cmd, slices.Concat(r.Gate.StartNotes, r.Gate.Notes)...)
 	out.session, out.label = r.ID, naming.Label(r.Gate.Session)
@@ -295,6 +263,58 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 		err = out.end(f.command(p)+strings.TrimPrefix(f.apart.options("")+" --resume ", " "), o, sum, code)
 	}
 	return withLate(cmd, err, late)
+}
+
+// openRun opens the run of a program with its models. v says who is asked. closed closes the
+// models after the run.
+func (f *runFlags) openRun(ctx context.Context, cmd *cobra.Command, p *program.Program, v program.WorkerOptions, traces *tracer, note func(string), onEvent func(run.Event)) (r *program.Run, requests *network.OwnRequests, closed func(), err error) {
+	requests, closeModel := network.NewOwnRequests("model", "the model that you chose", time.Now), func() error { return nil }
+	closed = func() { closeModel(); requests.Close() }
+	defer func() {
+		if err != nil {
+			closed()
+		}
+	}()
+	answers, err := f.answers(cmd)
+	if err != nil {
+		return nil, requests, closed, err
+	}
+	m, fallbacks, closeModel, err := f.openModel(p, requests, note)
+	if err != nil {
+		return nil, requests, closed, err
+	}
+	summarizer, err := f.openSummarizer(p, m.Name, requests, note)
+	if err != nil {
+		return nil, requests, closed, err
+	}
+	workers, err := f.openWorkers(p, m.Name, requests, note)
+	if err != nil {
+		return nil, requests, closed, err
+	}
+	v.ApproveReads, v.Secrets, v.Session, v.Name, v.Copy, v.Isolated = f.reads, secrets(os.Environ()), cmp.Or(f.sessionID(), session.New), f.name, wantsCopy(f.copy), f.apart != nil
+	if f.resume != "" {
+		s, err := p.Storage.Runs().Find(f.resumed())
+		if err != nil {
+			return nil, requests, closed, err
+		}
+		v.Session = s.ID
+	}
+	follow, untrusted, err := f.askInstructions(cmd, p, note)
+	if err != nil {
+		return nil, requests, closed, err
+	}
+	v.Untrusted = untrusted
+	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
+	v.OnCopy = copying.tell
+	r, err = p.OpenRun(program.RunOptions{WorkerOptions: v, Model: m.Model, ModelName: m.Name, OneModel: f.oneModel, Fallbacks: fallbacks, Models: workers, Answers: answers, Summarizer: summarizer, Context: contextOf(p, m.Name), Requests: requests, Others: traces.others(), Price: prices.Cost, Resume: f.resume != "", Follow: follow, Attached: f.handed, OnEvent: traces.also(onEvent)})
+	copying.end(err == nil)
+	if err != nil {
+		return nil, requests, closed, err
+	}
+	if err := checkRights(cmd, p, r.Gate); err != nil {
+		return nil, requests, closed, errors.Join(err, r.Close())
+	}
+	return r, requests, closed, nil
 }
 
 // resumed returns the session whose run continues, or "" for the last run.

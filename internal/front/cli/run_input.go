@@ -96,12 +96,12 @@ func attachedUnasked(word string) bool {
 }
 
 // takesStdin reports whether more input comes from standard input: a pipe or a file. A chat
-// reads its messages from there, and a run that continues needs no input.
+// and an editor send messages there, and a run that continues needs no input.
 func (f *runFlags) takesStdin(p *program.Program) bool {
 	if f.file == "-" {
 		return true
 	}
-	if f.resume != "" || p.Entry != nil && p.Entry.Mode == "chat" {
+	if f.resume != "" || f.editor || p.Entry != nil && p.Entry.Mode == "chat" {
 		return false
 	}
 	info, err := os.Stdin.Stat()

@@ -225,6 +225,9 @@ func (r *Run) Do(ctx context.Context, in run.Input) (run.Outcome, error) {
 // HasOpenCalls reports whether the run to continue has calls that it has yet to make.
 func (r *Run) HasOpenCalls() bool { return r.log.HasOpenCalls() }
 
+// Messages returns the messages of the entry worker in the run to continue.
+func (r *Run) Messages() []model.Message { return r.log.Messages() }
+
 // Close ends the commands and closes the gate and the log.
 func (r *Run) Close() error {
 	r.now.Close()

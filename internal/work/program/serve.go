@@ -13,6 +13,8 @@ import (
 	"github.com/golem-forge/golem/internal/decide/approval"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/records/audit"
+	"github.com/golem-forge/golem/internal/work/model"
+	"github.com/golem-forge/golem/internal/work/run"
 )
 
 // ServeOptions say how golem serves other agents: over streams or over HTTP.
@@ -83,10 +85,39 @@ type ProxyOptions struct {
 	Show func(r tool.Request, most int) (text string, items []string)
 }
 
-// A Proxy connects an editor with an agent in the jail. It asks the user in the editor.
+// A Proxy connects an editor with an agent. It asks the user in the editor.
 type Proxy interface {
 	approval.Asker
-	// Run passes messages on until the output of the agent ends. It calls end if the agent is
-	// to end: the editor is gone, or the agent broke the protocol.
+	// Run passes messages on to an agent in the jail until its output ends. It calls end if the
+	// agent is to end: the editor is gone, or the agent broke the protocol.
 	Run(ctx context.Context, agent io.WriteCloser, output io.Reader, end func())
+	// Serve is the agent itself: it runs workers until the editor is gone or ctx ends.
+	Serve(ctx context.Context, o AgentOptions)
+}
+
+// AgentOptions say how an editor reaches the runs of a program.
+type AgentOptions struct {
+	Version string
+	// Open opens a new run if session is "", or continues the run of the session with this id.
+	Open func(session string, asker approval.PendingAsker, tell func(run.Event)) (*AgentRun, error)
+	// List returns the sessions whose run can continue, the one used last first.
+	List func() ([]AgentSession, error)
+}
+
+// An AgentRun is a run that an editor leads.
+type AgentRun struct {
+	*Run
+	// HostPath returns the path of a file of the worker on the host, "" if it has none. Name
+	// returns the name that the worker has for a path on the host, "" for none.
+	HostPath, Name func(string) string
+	// Add returns content as a file for the worker, beside the files that it gets already.
+	Add func(name string, data []byte, before []model.File) (model.File, error)
+	// Close closes the run, and says what waits in its session.
+	Close func() error
+}
+
+// An AgentSession is a session for the list of an editor.
+type AgentSession struct {
+	ID, Title string
+	Used      time.Time
 }

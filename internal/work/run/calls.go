@@ -159,6 +159,8 @@ func (t *conversation) beginCall(ctx context.Context, number int, c model.Call) 
 		return callResult{cut: &o}, false
 	}
 	switch {
+	case t.cancelled:
+		return not("the user cancelled it")
 	case t.floods[c.ID] > 0:
 		return not(fmt.Sprintf("%d bytes of arguments; at most %d are allowed; nothing was done", t.floods[c.ID], maxArgs))
 	case number >= maxCalls:

@@ -30,6 +30,7 @@ type conversation struct {
 	turn     *turn // of the call that started the worker, nil for none
 
 	decisions []string // what the user decided about its calls
+	cancelled bool     // the open calls were cancelled
 
 	repeats   repeats
 	answered  string         // the model of the last answer
@@ -108,7 +109,9 @@ func (t *conversation) open(ctx context.Context, in Input) (Outcome, error) {
 		}
 	}
 	if calls := t.openCalls(); len(calls) > 0 {
-		if o, err := t.answerCalls(ctx, calls); err != nil || o.End != "" {
+		t.cancelled = t.id == top && t.Cancelled
+		o, err := t.answerCalls(ctx, calls)
+		if t.cancelled = false; err != nil || o.End != "" {
 			return o, err
 		}
 	}

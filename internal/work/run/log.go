@@ -235,6 +235,14 @@ func (l *Log) HasOpenCalls() bool {
 	return p != nil && len(openCalls(p.messages)) > 0
 }
 
+// Messages returns the messages of the entry worker in the run to continue.
+func (l *Log) Messages() []model.Message {
+	if p := l.pastOf(top); p != nil {
+		return p.messages
+	}
+	return nil
+}
+
 // begunWorkers returns how many workers the run to continue had started.
 func (l *Log) begunWorkers() int64 {
 	if l == nil {

@@ -36,6 +36,10 @@ type Run struct {
 	// the end of Do. A last answer counts as the end. An error interrupts the run.
 	Checkpoint func(ctx context.Context) error
 
+	// Cancelled is true if the user cancelled the calls of the entry worker that have no result
+	// yet. The run does not make them again, and tells the model so.
+	Cancelled bool
+
 	// AtEnd, if set, looks at the last answer of the entry worker. An error says why the
 	// work is not finished. The worker gets the reason and continues, a few times.
 	AtEnd func(ctx context.Context, ok bool, answer string) (notes []string, err error)
