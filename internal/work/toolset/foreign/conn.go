@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,17 +40,23 @@ type conn struct {
 	process *jail.Process
 	in      *bufio.Reader
 	secrets egress.Hider
-	chatter int // messages since the last answer
 
 	writing sync.Mutex // held while a line is written
 
-	mu    sync.Mutex
-	waits map[string]bool // requests without an answer yet
-	err   *sandbox.Error  // why the connection is unusable
+	exchange
+}
+
+// An exchange is the state of a connection: the requests without an answer yet, and why the
+// connection is unusable.
+type exchange struct {
+	mu      sync.Mutex
+	waits   map[string]bool
+	chatter int // messages since the last answer
+	err     *sandbox.Error
 }
 
 func newConn(p *jail.Process) *conn {
-	return &conn{process: p, in: bufio.NewReaderSize(p, 64<<10), waits: make(map[string]bool)}
+	return &conn{process: p, in: bufio.NewReaderSize(p, 64<<10)}
 }
 
 // Connect implements mcp.Transport.
@@ -74,12 +81,8 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 		if len(line) == 0 {
 			continue
 		}
-		levels, values := Shape(line)
-		if levels > MaxLevels {
-			return nil, c.markBroken(sandbox.ErrLimit, fmt.Sprintf("the server sent a message of more than %d levels", MaxLevels))
-		}
-		if values > MaxValues {
-			return nil, c.markBroken(sandbox.ErrLimit, fmt.Sprintf("the server sent a message of more than %d values", MaxValues))
+		if err := c.checkShape(line); err != nil {
+			return nil, err
 		}
 		var head struct {
 			ID     json.RawMessage `json:"id"`
@@ -96,11 +99,10 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 			if err != nil {
 				return nil, c.garbageError(line)
 			}
-			c.chatter = 0
 			return message, nil
 		}
-		if c.chatter++; c.chatter > maxChatter {
-			return nil, c.markBroken(sandbox.ErrLimit, fmt.Sprintf("the server sent %d messages that golem had not asked for", maxChatter))
+		if err := c.countUnasked(); err != nil {
+			return nil, err
 		}
 		if head.Method != "" && len(head.ID) > 0 {
 			if err := c.answer(head.ID, head.Method); err != nil {
@@ -117,15 +119,6 @@ func (c *conn) answer(id json.RawMessage, method string) error {
 		with = `"result":{}`
 	}
 	return c.write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%s}`, id, with))
-}
-
-// takeRequest reports whether a request with this id waits for an answer, and removes it.
-func (c *conn) takeRequest(id json.RawMessage) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	asked := c.waits[string(id)]
-	delete(c.waits, string(id))
-	return asked
 }
 
 // garbageError returns the error for a line that is not a message.
@@ -145,24 +138,12 @@ func (c *conn) readLine() ([]byte, error) {
 		whole = append(whole, part...)
 		switch {
 		case err == nil:
-			return trimLine(whole), nil
+			return bytes.Trim(whole, "\n\r \t"), nil
 		case errors.Is(err, bufio.ErrBufferFull):
 		default: // an incomplete last line is not a message
 			return nil, io.EOF
 		}
 	}
-}
-
-// trimLine returns a line without its line end and without blanks around it.
-func trimLine(line []byte) []byte {
-	blank := func(b byte) bool { return b == '\n' || b == '\r' || b == ' ' || b == '\t' }
-	for len(line) > 0 && blank(line[len(line)-1]) {
-		line = line[:len(line)-1]
-	}
-	for len(line) > 0 && blank(line[0]) {
-		line = line[1:]
-	}
-	return line
 }
 
 // Shape returns the number of nested levels of a JSON text and, roughly, the number of
@@ -196,14 +177,8 @@ func (c *conn) Write(_ context.Context, message jsonrpc.Message) error {
 	if err != nil {
 		return err
 	}
-	if request, ok := message.(*jsonrpc.Request); ok && request.ID.IsValid() {
-		id, err := json.Marshal(request.ID.Raw())
-		if err != nil {
-			return err
-		}
-		c.mu.Lock()
-		c.waits[string(id)] = true
-		c.mu.Unlock()
+	if err := c.expect(message); err != nil {
+		return err
 	}
 	return c.write(data)
 }
@@ -215,17 +190,74 @@ func (c *conn) write(line []byte) error {
 	return err
 }
 
-// markBroken records why nothing more is read from the server.
-func (c *conn) markBroken(code sandbox.Code, why string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.err = &sandbox.Error{Code: code, Hint: why}
-	return c.err
+// expect notes that a message waits for an answer, if it is a request.
+func (e *exchange) expect(message jsonrpc.Message) error {
+	request, ok := message.(*jsonrpc.Request)
+	if !ok || !request.ID.IsValid() {
+		return nil
+	}
+	id, err := json.Marshal(request.ID.Raw())
+	if err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.waits == nil {
+		e.waits = make(map[string]bool)
+	}
+	e.waits[string(id)] = true
+	return nil
 }
 
-// brokenError returns the error that broken recorded, nil if there is none.
-func (c *conn) brokenError() *sandbox.Error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
+// takeRequest reports whether a request with this id waits for an answer, and removes it.
+func (e *exchange) takeRequest(id json.RawMessage) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	asked := e.waits[string(id)]
+	delete(e.waits, string(id))
+	if asked {
+		e.chatter = 0
+	}
+	return asked
+}
+
+// countUnasked counts a message that no request waits for. It returns an error after too many.
+func (e *exchange) countUnasked() error {
+	e.mu.Lock()
+	e.chatter++
+	tooMuch := e.chatter > maxChatter
+	e.mu.Unlock()
+	if tooMuch {
+		return e.markBroken(sandbox.ErrLimit, fmt.Sprintf("the server sent %d messages that golem had not asked for", maxChatter))
+	}
+	return nil
+}
+
+// checkShape returns an error for a message with too many levels or values.
+func (e *exchange) checkShape(text []byte) error {
+	levels, values := Shape(text)
+	switch {
+	case levels > MaxLevels:
+		return e.markBroken(sandbox.ErrLimit, fmt.Sprintf("the server sent a message of more than %d levels", MaxLevels))
+	case values > MaxValues:
+		return e.markBroken(sandbox.ErrLimit, fmt.Sprintf("the server sent a message of more than %d values", MaxValues))
+	}
+	return nil
+}
+
+// markBroken records why nothing more is read from the server. The first reason counts.
+func (e *exchange) markBroken(code sandbox.Code, why string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err == nil {
+		e.err = &sandbox.Error{Code: code, Hint: why}
+	}
+	return e.err
+}
+
+// brokenError returns the error that markBroken recorded, nil if there is none.
+func (e *exchange) brokenError() *sandbox.Error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.err
 }

@@ -8,7 +8,6 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -53,16 +52,13 @@ type remoteConn struct {
 	store    *LoginStore
 	login    *loggedIn // nil without a login
 
-	mu      sync.Mutex
-	waits   map[string]bool // requests without an answer yet
-	chatter int             // messages since the last answer
-	version string          // of the protocol, once the server has named it
-	closed  bool
-	err     *sandbox.Error // why the connection is unusable
+	exchange        // its lock also guards version and closed
+	version  string // of the protocol, once the server has named it
+	closed   bool
 }
 
 func newRemoteConn(url string, r Requests) *remoteConn {
-	return &remoteConn{url: url, requests: r, waits: make(map[string]bool)}
+	return &remoteConn{url: url, requests: r}
 }
 
 // errRedirect is the error of a server that answers with another address.
@@ -166,15 +162,13 @@ func (c *remoteConn) Read(ctx context.Context) (jsonrpc.Message, error) {
 		if err != nil {
 			return nil, err
 		}
-		if answer, ok := message.(*jsonrpc.Response); ok && c.takeRequest(answer) {
-			return answer, c.accept(answer)
+		if answer, ok := message.(*jsonrpc.Response); ok {
+			if id, err := json.Marshal(answer.ID.Raw()); err == nil && c.takeRequest(id) {
+				return answer, c.accept(answer)
+			}
 		}
-		c.mu.Lock()
-		c.chatter++
-		tooMuch := c.chatter > maxChatter
-		c.mu.Unlock()
-		if tooMuch {
-			return nil, c.markBroken(sandbox.ErrLimit, fmt.Sprintf("the server sent %d messages that golem had not asked for", maxChatter))
+		if err := c.countUnasked(); err != nil {
+			return nil, err
 		}
 		if request, ok := message.(*jsonrpc.Request); ok && request.ID.IsValid() {
 			if err := c.inner.Write(ctx, refuse(request)); err != nil {
@@ -200,12 +194,8 @@ func (c *remoteConn) hider() egress.Hider {
 
 // accept checks an answer, and removes the user's secrets from it.
 func (c *remoteConn) accept(answer *jsonrpc.Response) error {
-	levels, values := Shape(answer.Result)
-	switch {
-	case levels > MaxLevels:
-		return c.markBroken(sandbox.ErrLimit, fmt.Sprintf("the server sent a message of more than %d levels", MaxLevels))
-	case values > MaxValues:
-		return c.markBroken(sandbox.ErrLimit, fmt.Sprintf("the server sent a message of more than %d values", MaxValues))
+	if err := c.checkShape(answer.Result); err != nil {
+		return err
 	}
 	if len(answer.Result) > 0 {
 		if bad := filecontent.CheckJSON(answer.Result); bad != nil {
@@ -226,52 +216,15 @@ func (c *remoteConn) accept(answer *jsonrpc.Response) error {
 	if c.version == "" && json.Unmarshal(answer.Result, &first) == nil && len(first.Version) <= len(protocol) {
 		c.version = visible.Line(first.Version, len(protocol))
 	}
-	c.chatter = 0
 	return nil
-}
-
-// takeRequest reports whether a request waits for an answer, and removes it.
-func (c *remoteConn) takeRequest(answer *jsonrpc.Response) bool {
-	id, err := json.Marshal(answer.ID.Raw())
-	if err != nil {
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	asked := c.waits[string(id)]
-	delete(c.waits, string(id))
-	return asked
 }
 
 // Write implements mcp.Connection.
 func (c *remoteConn) Write(ctx context.Context, message jsonrpc.Message) error {
-	if request, ok := message.(*jsonrpc.Request); ok && request.ID.IsValid() {
-		id, err := json.Marshal(request.ID.Raw())
-		if err != nil {
-			return err
-		}
-		c.mu.Lock()
-		c.waits[string(id)] = true
-		c.mu.Unlock()
+	if err := c.expect(message); err != nil {
+		return err
 	}
 	return c.inner.Write(ctx, message)
-}
-
-// markBroken records why nothing more is read from the server. The first reason counts.
-func (c *remoteConn) markBroken(code sandbox.Code, why string) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.err == nil {
-		c.err = &sandbox.Error{Code: code, Hint: why}
-	}
-	return c.err
-}
-
-// brokenError returns the error that markBroken recorded, nil if there is none.
-func (c *remoteConn) brokenError() *sandbox.Error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.err
 }
 
 // describeEnd closes the connection and says why a call failed.
