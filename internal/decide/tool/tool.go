@@ -157,6 +157,12 @@ func refine(s *jsonSchema, t reflect.Type) error {
 	}
 	for i := range t.NumField() {
 		f := t.Field(i)
+		if f.Anonymous {
+			if err := refine(s, f.Type); err != nil {
+				return err
+			}
+			continue
+		}
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		p := s.Properties[name]
 		if p == nil {

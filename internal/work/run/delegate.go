@@ -52,33 +52,19 @@ func (a callArgs) narrow() (Narrow, error) {
 	return n, nil
 }
 
-// namedArgs are the arguments of the tool for all workers: callArgs with a name.
+// namedArgs are the arguments of the tool for all workers.
 type namedArgs struct {
-	Worker       string      `json:"worker" jsonschema:"its name"`
-	Input        string      `json:"input,omitempty" jsonschema:"what it is to work on"`
-	Instructions string      `json:"instructions,omitempty" jsonschema:"what else it should know"`
-	Attachments  []string    `json:"attachments,omitempty" jsonschema:"files to attach"`
-	Restrict     string      `json:"restrict,omitempty" jsonschema:"the only directory that it may see"`
-	ReadOnly     bool        `json:"readonly,omitempty" jsonschema:"whether it may only read"`
-	Sandbox      sandboxArgs `json:"sandbox,omitzero" jsonschema:"restrict and readonly, as in a worker file"`
-}
-
-// call returns the arguments without the name.
-func (a namedArgs) call() callArgs {
-	return callArgs{a.Input, a.Instructions, a.Attachments, a.Restrict, a.ReadOnly, a.Sandbox}
+	Worker string `json:"worker" jsonschema:"its name"`
+	callArgs
 }
 
 // oldCallArgs are the arguments of call_worker in llm-do, and those that it has here.
 type oldCallArgs struct {
-	Worker       string      `json:"worker,omitempty" jsonschema:"its name"`
-	WorkerName   string      `json:"worker_name,omitempty" jsonschema:"another spelling of worker"`
-	InputData    any         `json:"input_data,omitempty" jsonschema:"what it is to work on: a text, or any JSON"`
-	Input        string      `json:"input,omitempty" jsonschema:"another spelling of input_data"`
-	Instructions string      `json:"instructions,omitempty" jsonschema:"what else it should know"`
-	Attachments  []string    `json:"attachments,omitempty" jsonschema:"files to attach"`
-	Restrict     string      `json:"restrict,omitempty" jsonschema:"the only directory that it may see"`
-	ReadOnly     bool        `json:"readonly,omitempty" jsonschema:"whether it may only read"`
-	Sandbox      sandboxArgs `json:"sandbox,omitzero" jsonschema:"restrict and readonly, as in a worker file"`
+	Worker     string `json:"worker,omitempty" jsonschema:"its name"`
+	WorkerName string `json:"worker_name,omitempty" jsonschema:"another spelling of worker"`
+	InputData  any    `json:"input_data,omitempty" jsonschema:"what it is to work on: a text, or any JSON"`
+	Input      string `json:"input,omitempty" jsonschema:"another spelling of input_data"`
+	callArgs
 }
 
 // plan plans the call that the arguments mean. The journal and the approver get its
@@ -87,7 +73,8 @@ func (a oldCallArgs) plan(t *conversation, names tool.Names) (tool.Plan, error) 
 	invalid := func(hint string) (tool.Plan, error) {
 		return tool.Plan{}, &sandbox.Error{Op: callWorker, Code: "invalid_args", Hint: hint}
 	}
-	now := namedArgs{cmp.Or(a.Worker, a.WorkerName), a.Input, a.Instructions, a.Attachments, a.Restrict, a.ReadOnly, a.Sandbox}
+	now := namedArgs{cmp.Or(a.Worker, a.WorkerName), a.callArgs}
+	now.Input = a.Input
 	switch {
 	case now.Worker == "":
 		return invalid("worker: name the worker")
@@ -105,7 +92,7 @@ func (a oldCallArgs) plan(t *conversation, names tool.Names) (tool.Plan, error) 
 		}
 		now.Input = string(data)
 	}
-	plan, err := t.planCall(names, now.Worker, now.call())
+	plan, err := t.planCall(names, now.Worker, now.callArgs)
 	plan.Args = now
 	return plan, err
 }
@@ -140,7 +127,7 @@ func (t *conversation) workerTools() []tool.Tool {
 		return list
 	}
 	named := tool.New(about(callWorker, "Call a worker by its name."), func(_ context.Context, names tool.Names, a namedArgs) (tool.Plan, error) {
-		return t.planCall(names, a.Worker, a.call())
+		return t.planCall(names, a.Worker, a.callArgs)
 	})
 	named.Unlisted = !t.w.Any
 	old := tool.New(about(workerCall, "An older name of call_worker."), func(_ context.Context, names tool.Names, a oldCallArgs) (tool.Plan, error) {
