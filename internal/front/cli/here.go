@@ -190,7 +190,16 @@ func (f *programFlags) sessionsHere() ([]*workSession, error) {
 		if err != nil && (at == dir || errors.Is(err, fs.ErrPermission)) {
 			return nil, err
 		}
-		all = append(all, workSessions(list, dir)...)
+		for _, w := range workSessions(list, dir) {
+			same := func(v *workSession) bool {
+				return v.ID == w.ID && v.program.Storage.Sessions.State == w.program.Storage.Sessions.State
+			}
+			if i := slices.IndexFunc(all, same); i >= 0 { // with a profile of this directory, the program has it without its mounts
+				all[i] = w
+			} else {
+				all = append(all, w)
+			}
+		}
 		if at == filepath.Dir(at) {
 			break
 		}
