@@ -63,9 +63,6 @@ BROWSER := js/wasm
 UNOPTIMISED := -gcflags='all=-N -l'
 BROWSER_PACKAGES := ./sandbox/... ./cmd/golem-wasm ./internal/decide/policy ./internal/decide/tool ./internal/work/toolset/file
 
-# Tests are linked without what only a debugger reads, which takes half the time.
-LINK := -ldflags=-w
-
 # No cgo, so that the binary is static. Only the race detector needs it.
 export CGO_ENABLED := 0
 
@@ -174,14 +171,14 @@ unit: tools
 	@rm -f $(GOLEM_TEST_CONFORMANCE) bin/again.txt
 	@scripts/roomy bin/gotestsum --format pkgname --format-icons text \
 		--rerun-fails=1 --rerun-fails-max-failures=10 --rerun-fails-report=bin/again.txt --packages=./... \
-		-- -count=1 -vet=off $(LINK) -p 3 -parallel 4 -timeout 20m $(TESTFLAGS); code=$$?; \
+		-- -count=1 -vet=off -p 3 -parallel 4 -timeout 20m $(TESTFLAGS); code=$$?; \
 	scripts/unsteady bin/again.txt || code=1; \
 	cat $(GOLEM_TEST_CONFORMANCE) 2>/dev/null || echo "without the MCP conformance suite, which npm could not install"; exit $$code
 
 race: tools need-race
 	@export CGO_ENABLED=1; go build -race $(RACE) $(RACE_PARTS) || exit; \
-	scripts/roomy go test -count=1 -vet=off $(LINK) -race -parallel=8 -run '$(RACE_TESTS)' $(TESTFLAGS) $(RACE_PARTS) & parts=$$!; \
-	bin/gotestsum --format pkgname --format-icons text -- -count=1 -vet=off $(LINK) -race -short -skip '$(NOT_RACE)' $(TESTFLAGS) $(RACE); \
+	scripts/roomy go test -count=1 -vet=off -race -parallel=8 -run '$(RACE_TESTS)' $(TESTFLAGS) $(RACE_PARTS) & parts=$$!; \
+	bin/gotestsum --format pkgname --format-icons text -- -count=1 -vet=off -race -short -skip '$(NOT_RACE)' $(TESTFLAGS) $(RACE); \
 	code=$$?; wait $$parts && exit $$code
 
 systems: tools
