@@ -223,8 +223,8 @@ func (g *deviceGate) checkDecision(r *http.Request, one *page, call waitingCall)
 	default:
 		return "", refuse("a device may approve what was on its screen, or decline; decide at your machine: golem approve " + call.id)
 	}
-	where, account, has := strings.Cut(g.desk.front, audit.AccountMark)
-	where = "golem desk, on the device " + d.Name + " (" + d.ID + ")"
+	_, account, has := strings.Cut(g.desk.front, audit.AccountMark)
+	where := "golem desk, on the device " + d.Name + " (" + d.ID + ")"
 	if has {
 		where += audit.AccountMark + account
 	}
