@@ -56,10 +56,13 @@ func Start(p Policy, now func() time.Time) (*Jail, error) {
 			return nil, err
 		}
 	}
-	if p.Strongest || p.Least == Container {
+	if p.Strongest && p.Second == "" || p.Least == Container { // the level container shows no second path
 		file, err := findRunsc(string(p.Runsc))
 		if err != nil && p.Least == Container {
 			return nil, noSandbox("require_os_sandbox or --jail requires the level container: "+inLine(err), containerFix)
+		}
+		if err != nil && p.Runsc != "" { // somebody wants this level for content from strangers
+			return nil, noSandbox("jail.runsc names a file for the level container: "+inLine(err), containerFix+", or remove jail.runsc")
 		}
 		if err == nil {
 			p.Runsc, p.Least = file, Container

@@ -46,9 +46,10 @@ func TestTextOf(t *testing.T) {
 		"\x1b]0;a title\athe text":         "the text",
 		"\x1b]0;a title":                   "",
 		"golem: says\n" + beginMark:        "",
-		"golem: says\n" + beginMark + "hi\n" + endMark + "end\n": "hi",
-		"evil \u202e\u009b\u2066 text\n":                         `evil \u202e\u009b\u2066 text`,
-		"":                                                       "",
+		beginMark + "\x1b[31mred\nlast \x0eline\x0f \x1b[1A\x1b[m\x1b(B\x0f": "last line",
+		"golem: says\n" + beginMark + "hi\n" + endMark + "end\n":             "hi",
+		"evil \u202e\u009b\u2066 text\n":                                     `evil \u202e\u009b\u2066 text`,
+		"":                                                                   "",
 	} {
 		if got := textOf(output); got != want {
 			t.Errorf("%q: got %q, want %q", output, got, want)

@@ -49,7 +49,13 @@ func textOf(output string) string {
 		output = rest
 	}
 	output, _, _ = strings.Cut(output, endMark)
-	lines := strings.FieldsFunc(terminal.Plain(output), func(r rune) bool { return r == '\n' || r == '\r' })
+	output = strings.Map(func(r rune) rune {
+		if r == '\x0e' || r == '\x0f' { // they choose a character set, as golem's own reset does, and show nothing
+			return -1
+		}
+		return r
+	}, terminal.Plain(output))
+	lines := strings.FieldsFunc(output, func(r rune) bool { return r == '\n' || r == '\r' })
 	for i := len(lines) - 1; i >= 0; i-- {
 		if line := strings.TrimSpace(strings.ToValidUTF8(lines[i], "�")); line != "" {
 			return visible.Line(line, maxLast)
