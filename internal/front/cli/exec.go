@@ -207,7 +207,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err := f.askTrust(cmd, p, false); err != nil {
 		return err
 	}
-	if err := checkBudget(p, agent); err != nil {
+	if err := checkBudget(p, agent, f.env); err != nil {
 		return err
 	}
 	if f.startsNew() {

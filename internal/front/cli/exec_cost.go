@@ -12,6 +12,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/jail/network"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/records/secret"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/spending"
 	"github.com/golem-forge/golem/sandbox"
@@ -29,9 +30,16 @@ func (f *execFlags) setBudget() error {
 	return nil
 }
 
-// checkBudget refuses a budget that golem cannot keep, because the agent has a key itself.
-func checkBudget(p *program.Program, agent network.Agent) error {
+// checkBudget refuses a budget that golem cannot keep, because the agent has a key itself, in its
+// settings or in a variable of --env.
+func checkBudget(p *program.Program, agent network.Agent, env []string) error {
 	_, readable := describeFiles(agent.ProfileFor(p.Project.Network))
+	for _, e := range env {
+		name, _, _ := strings.Cut(e, "=")
+		if v, is := secret.VendorOf(name, ""); is && v.Name != "github" {
+			readable = append(readable, "$"+visible.Text(name))
+		}
+	}
 	if !spending.HasLimits(p.Project.Limits) || p.Project.Network.IsEmpty() || len(readable) == 0 {
 		return nil
 	}
