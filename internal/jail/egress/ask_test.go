@@ -223,6 +223,30 @@ func TestOptionalHost(t *testing.T) {
 	}
 }
 
+// TestSSHOfGit checks that golem refuses ssh to a host from which git reads over HTTPS, without a
+// question: the key for it is outside. Other hosts and ports are asked about.
+func TestSSHOfGit(t *testing.T) {
+	w, u := newWorld(t, policy.HostRule{Host: "git.org", GitRead: true}), newUser()
+	w.options.Ask = u.ask
+	w.echo("git.org", 22)
+	w.echo("other.org", 22)
+	w.open()
+	if passes(w.mustDial("git.org", 22)) || u.count() != 0 {
+		t.Errorf("the host passed, or golem asked: %d questions", u.count())
+	}
+	if r := w.awaitStep(egress.Refused, "git.org"); !strings.Contains(r.Why, "to allow it, use --net +git.org:22") {
+		t.Errorf("got %+v", r)
+	}
+	c := w.mustDial("other.org", 22)
+	if q := <-u.arrived; q.Host != "other.org" {
+		t.Errorf("got %+v", q)
+	}
+	u.answers <- egress.No
+	if passes(c) {
+		t.Error("a declined host passes")
+	}
+}
+
 // TestQuestionStaysOpen checks that a connection waits for its question, that what the
 // program sends meanwhile arrives, and that an answer after the program gave up is for its
 // next connection.

@@ -134,6 +134,9 @@ func (n *Network) decide(ctx context.Context, host string, port uint16, program 
 	if len(rules) == 0 && slices.Contains(n.o.Optional, host) {
 		return nil, "", refusal("the agent does not need " + host + "; to allow it, use --net +" + host)
 	}
+	if len(rules) == 0 && port == 22 && slices.ContainsFunc(n.o.Hosts.Find(host, 443), func(r policy.HostRule) bool { return r.GitRead }) {
+		return nil, "", refusal("git reads " + host + " over HTTPS, and has no key for ssh here; to allow it, use --net +" + host + ":22")
+	}
 	decision, err := n.ask(ctx, Question{Host: host, Ports: askedPorts(port), Program: program, Listed: len(rules) > 0}, watch)
 	if err == nil && len(rules) == 0 {
 		rules = []policy.HostRule{{Host: host, Ports: askedPorts(port)}}
