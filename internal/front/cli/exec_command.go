@@ -166,6 +166,30 @@ func (f *execFlags) explainFailure(cmd *cobra.Command, p *program.Program, gate 
 			return
 		}
 	}
+	home, _ := os.UserHomeDir()
+	for _, arg := range args[1:] {
+		if dir := notShown(gate, home, arg); dir != "" {
+			fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s is not in the jail; golem exec --root .:overlay --mount %s -- … shows its directory\n", visible.Text(arg), visible.Text(jail.QuoteWord(dir+":"+dir+":ro")))
+			return
+		}
+	}
+}
+
+// notShown returns the directory of a file in the user's home directory that the command cannot
+// see, "" if it is another file. golem does not suggest to show hidden files, which may be secrets.
+func notShown(gate *program.OpenWorker, home, file string) string {
+	rel, err := filepath.Rel(home, file)
+	info, missing := os.Stat(file)
+	if !filepath.IsAbs(file) || home == "" || err != nil || !filepath.IsLocal(rel) || rel == "." || missing != nil || strings.Contains("/"+rel, "/.") {
+		return ""
+	}
+	if _, ok := jail.NameOf(gate.Files, file); ok {
+		return ""
+	}
+	if info.IsDir() {
+		return file
+	}
+	return filepath.Dir(file)
 }
 
 // insideName returns the path in the jail of a file that the user named by its path on the
