@@ -96,7 +96,7 @@ Exit code 0: set; 2: not a valid change; 3: not approved.`,
   golem config set --project network.allow +npm
   golem config set --project --remove network.allow api.example.com`,
 	}
-	cmd.Args = takesArgs(2, 2, "config set takes a key and a value: golem config set model anthropic:claude-sonnet-4-5")
+	cmd.Args = takesArgs(2, 2, "config set takes a key and a value: golem config set model anthropic:claude-sonnet-4-5, or golem config set --project network.allow +npm")
 	c := configSet{flags: addProgramFlags(cmd)}
 	cmd.Flags().BoolVar(&c.project, "project", false, "the project file, and not your own configuration")
 	cmd.Flags().BoolVar(&c.edit.Remove, "remove", false, "remove the value from a list")

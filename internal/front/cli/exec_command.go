@@ -49,6 +49,9 @@ const shellCommands = "cd export source alias unalias set unset eval umask ulimi
 // own, and so may a PATH that the user sets.
 func (f *execFlags) whyMissing(args []string) string {
 	name := args[0]
+	if name == "" {
+		return "the first word names the program, and it is empty; type a command such as golem exec bash"
+	}
 	if rest, ok := strings.CutPrefix(name, "~/"); ok {
 		home, err := os.UserHomeDir()
 		if err != nil {

@@ -3,8 +3,10 @@ package cli
 import (
 	"fmt"
 	"io"
+	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -24,6 +26,10 @@ func (f *execFlags) setBudget() error {
 		name, value, ok := strings.Cut(item, "=")
 		if !ok || value == "" || !slices.Contains([]string{"cost", "tokens", "turns", "time"}, name) {
 			return usagef("--budget %s: it is cost=DOLLARS, tokens=N, turns=N or time=30m, such as --budget cost=5", sandbox.Shown(item))
+		}
+		number, err := strconv.ParseFloat(strings.TrimPrefix(value, "$"), 64)
+		if name != "time" && (err != nil || number <= 0 || name != "cost" && number != math.Trunc(number)) {
+			return usagef("--budget %s: %s is a number above 0, such as --budget %s=5", sandbox.Shown(item), name, name)
 		}
 		f.set = append(f.set, "budget."+name+"="+strings.TrimPrefix(value, "$"))
 	}
