@@ -61,9 +61,6 @@ func Start(p Policy, now func() time.Time) (*Jail, error) {
 		if err != nil && p.Least == Container {
 			return nil, noSandbox("require_os_sandbox or --jail requires the level container: "+inLine(err), containerFix)
 		}
-		if err != nil && p.Runsc != "" { // somebody wants this level for content from strangers
-			return nil, noSandbox("jail.runsc names a file for the level container: "+inLine(err), containerFix+", or remove jail.runsc")
-		}
 		if err == nil {
 			p.Runsc, p.Least = file, Container
 		}
