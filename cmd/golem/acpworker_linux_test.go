@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -181,7 +182,9 @@ func TestACPWorkerCancel(t *testing.T) {
 	if m := e.call("session/prompt", object{"sessionId": e.session, "prompt": []object{{"type": "text", "text": "continue"}}}); string(m.Result) != `{"stopReason":"end_turn"}` {
 		t.Errorf("after the cancellation: %s %+v", m.Result, m.Error)
 	}
-	if results := m.lastResults(); len(results) != 2 || !strings.Contains(results[1], "the user cancelled it") && !strings.Contains(results[1], "golem ended the command") {
+	// The cancellation reaches the call before the command, at its start, or while it runs.
+	ends := []string{"the user cancelled it", "it was stopped before it started", "golem ended the command"}
+	if results := m.lastResults(); len(results) != 2 || !slices.ContainsFunc(ends, func(end string) bool { return strings.Contains(results[1], end) }) {
 		t.Errorf("the model got %q, want that the command was not made again", results)
 	}
 	if errs := e.end(); !strings.Contains(errs, "(other, anthropic:claude-opus-4-5)") {
