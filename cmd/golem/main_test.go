@@ -25,6 +25,7 @@ func TestScript(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
+			env.Setenv("HOME", env.WorkDir+"-home") // otherwise all scripts have one, and see the settings of others
 			env.Setenv("GOLEM_STATE", filepath.Join(env.WorkDir, ".state"))
 			env.Setenv("ESC", "\x1b")   // starts a terminal escape sequence
 			env.Setenv("RLO", "\u202e") // reverses the direction of the text
