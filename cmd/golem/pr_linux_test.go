@@ -344,6 +344,10 @@ func TestPullRequestShowsWholeCommits(t *testing.T) {
 			}
 		})
 	}
+	q, _ := newPullTest(t, "echo c > c; git add c; git commit -qm 'Add c' --author \"A $(printf '\\342\\200\\256%.0s' $(seq 50)) end of name <a@x>\"")
+	if out, _ := q.golem("diff", "--commits"); !strings.Contains(out, "end of name <a@x>") {
+		t.Errorf("a name that does not fit in a line is not shown whole:\n%s", out)
+	}
 	p, s := newPullTest(t, header("x-note: from a file\\ngpgsig -----BEGIN PGP SIGNATURE-----\\n aGlkZGVu\\n -----END PGP SIGNATURE-----"))
 	for _, command := range [][]string{{"pr", "--repo", s.URL + "/o/r"}, {"apply", "--commits", "--branch", "x"}} {
 		p.startAt(150, command...)

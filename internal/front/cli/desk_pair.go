@@ -47,7 +47,7 @@ A device sees the inbox and the calls in it, and may decline. With --may it may 
 calls up to a risk, after all of a call was on its screen. It never approves what changes your
 trust, and makes no rules. Your configuration names the address: desk.url.`,
 		Example: "  golem desk pair phone\n  golem desk pair phone --may medium",
-		Args:    cobra.ExactArgs(1),
+		Args:    takesArgs(1, 1, "desk pair needs a name for the device: golem desk pair phone"),
 	}
 	addState(cmd)
 	may := "decline"
@@ -136,7 +136,7 @@ func newDeskDevices() *cobra.Command {
 		}
 		return nil
 	}
-	rm := &cobra.Command{Use: "rm NAME", Short: "Remove a device", Long: "Remove a device by its name or id. Nothing that it signed counts any more.", Example: "  golem desk devices rm phone\n  golem desk devices rm 4a0f8c11b2d3e4f5", Args: cobra.ExactArgs(1)}
+	rm := &cobra.Command{Use: "rm NAME", Short: "Remove a device", Long: "Remove a device by its name or id. Nothing that it signed counts any more.", Example: "  golem desk devices rm phone\n  golem desk devices rm 4a0f8c11b2d3e4f5", Args: takesArgs(1, 1, "rm needs the name of one device: golem desk devices rm phone; golem desk devices lists them")}
 	addState(rm)
 	rm.RunE = func(cmd *cobra.Command, args []string) error {
 		store, err := openDevices(cmd)

@@ -40,18 +40,18 @@ func (f *execFlags) setBudget() error {
 // settings or in a variable of --env.
 func checkBudget(p *program.Program, agent network.Agent, env []string) error {
 	_, readable := describeFiles(agent.ProfileFor(p.Project.Network))
+	advice := "log in, or set a key, as golem exec --profile-help says"
+	if p.Project.Network.IsAll() {
+		advice = "leave out --net on, or name hosts: --net +HOST"
+	}
 	for _, e := range env {
 		name, _, _ := strings.Cut(e, "=")
 		if v, is := secret.VendorOf(name, ""); is && v.Name != "github" {
-			readable = append(readable, "$"+visible.Text(name))
+			readable, advice = append(readable, "$"+visible.Text(name)), "leave out --env "+visible.Text(name)+"; golem adds the key outside for the agents of golem exec --profile-help"
 		}
 	}
 	if !spending.HasLimits(p.Project.Limits) || p.Project.Network.IsEmpty() || len(readable) == 0 {
 		return nil
-	}
-	advice := "log in, or set a key, as golem exec --profile-help says"
-	if p.Project.Network.IsAll() {
-		advice = "leave out --net on, or name hosts: --net +HOST"
 	}
 	return usagef("budget: %s can read %s itself, so golem does not count its requests and cannot keep the limits; %s", visible.Text(agent.Profile.Name), strings.Join(readable, ", "), advice)
 }

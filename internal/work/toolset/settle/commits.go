@@ -114,7 +114,7 @@ func ReadCommits(ctx context.Context, session string, im RepositoryImport) (Comm
 		}
 		for _, p := range []git.Person{object.Author, object.Committer} {
 			text := p.Name + " <" + p.Email + ">"
-			if c.persons += text + "\n"; len(text) > maxPerson {
+			if c.persons += text + "\n"; personText(p) != visible.Text(text) {
 				c.Headers += "person " + text + "\n"
 			}
 		}
@@ -147,8 +147,8 @@ func ReadCommits(ctx context.Context, session string, im RepositoryImport) (Comm
 // personText returns the name and address in a commit, safe to print.
 func personText(p git.Person) string { return visible.Line(p.Name+" <"+p.Email+">", maxPerson) }
 
-// maxPerson is how many bytes of a name and address stand in a line. Commit.Headers has those
-// that are longer.
+// maxPerson is how many characters of a name and address stand in a line. Commit.Headers has
+// those that do not fit.
 const maxPerson = 200
 
 // readChange reads a change of a file of a commit, as package review and a prompt show
