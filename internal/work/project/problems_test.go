@@ -176,6 +176,9 @@ var problems = []struct{ yaml, want string }{
 		p.yaml:1:45: limits.time: 0.0000000001; 0 would be no limit; leave the key out for the default; a command always has a limit
 		p.yaml:1:67: limits.output: 0KB; 0 would be no limit; leave the key out for the default; a command always has a limit
 		p.yaml:1:83: limits.file_size: 0; 0 would be no limit; leave the key out for the default; a command always has a limit`},
+	{`limits: {memory: 4, disk: 999, output: 1000, file_size: 4B}`, `
+		p.yaml:1:18: limits.memory: 4; that is 4 bytes; write a unit, such as 4MB or 4GiB
+		p.yaml:1:27: limits.disk: 999; that is 999 bytes; write a unit, such as 999MB or 999GiB`},
 	{`limits: {memory: 9000000GB, pids: 4194305, output: -5, cpu: 99999999999}`, `
 		p.yaml:1:18: limits.memory: 9000000GB; at most 1125899906842624
 		p.yaml:1:35: limits.pids: 4194305; at most 4194304

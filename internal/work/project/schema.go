@@ -199,11 +199,11 @@ func limitsKey() strictyaml.Key {
 	return strictyaml.Key{Name: "limits", Type: strictyaml.Group, Example: "{time: 60s, memory: 2GiB}",
 		Doc: "What one command may use. Missing keys have the defaults that docs/jail.md lists.", Keys: []strictyaml.Key{
 			{Name: "cpu", Type: strictyaml.Span, Example: "30s", Valid: timeAbove0(commandLimit), Doc: "Processor time."},
-			{Name: "memory", Type: strictyaml.Count, Example: "2GiB", Valid: bytesFrom1(commandLimit), Doc: "Memory."},
+			{Name: "memory", Type: strictyaml.Count, Example: "2GiB", Valid: bytesOfCommand, Doc: "Memory."},
 			{Name: "pids", Type: strictyaml.Whole, Example: "256", Valid: wholeFrom(1, 4_194_304, commandLimit), Doc: "Processes at once, at most 4194304."},
 			{Name: "time", Type: strictyaml.Span, Example: "60s", Valid: timeAbove0(commandLimit), Doc: "Elapsed time."},
-			{Name: "output", Type: strictyaml.Count, Example: "1MiB", Valid: bytesFrom1(commandLimit), Doc: "The output that golem keeps, head and tail."},
-			{Name: "file_size", Type: strictyaml.Count, Example: "100MB", Valid: bytesFrom1(commandLimit), Doc: "The largest file that it writes."},
-			{Name: "disk", Type: strictyaml.Count, Example: "10GiB", Valid: bytesFrom1(commandLimit), Doc: "All changes of its session on the disk, by default half of the free space."},
+			{Name: "output", Type: strictyaml.Count, Example: "1MiB", Valid: bytesOfCommand, Doc: "The output that golem keeps, head and tail."},
+			{Name: "file_size", Type: strictyaml.Count, Example: "100MB", Valid: bytesOfCommand, Doc: "The largest file that it writes."},
+			{Name: "disk", Type: strictyaml.Count, Example: "10GiB", Valid: bytesOfCommand, Doc: "All changes of its session on the disk, by default half of the free space."},
 		}}
 }

@@ -15,6 +15,7 @@ import (
 
 const (
 	maxBytes    = 1 << 50 // a pebibyte: a larger number is a typing error
+	leastBytes  = 1000    // a smaller number without a unit is one, too
 	maxDuration = 366 * 24 * time.Hour
 )
 
@@ -53,6 +54,15 @@ func bytesFrom1(without string) check {
 		v, _ := n.Bytes()
 		return checkRange(n, v > 0, v <= maxBytes, fmt.Sprint(int64(maxBytes)), without)
 	}
+}
+
+// bytesOfCommand checks a limit of commands. A small number needs a unit, because memory: 4 does
+// not mean 4 bytes.
+func bytesOfCommand(n strictyaml.Node) (what, hint string) {
+	if v, err := n.Int(); err == nil && v > 0 && v < leastBytes {
+		return sandbox.Shown(n.Text), fmt.Sprintf("that is %[1]d bytes; write a unit, such as %[1]dMB or %[1]dGiB", v)
+	}
+	return bytesFrom1(commandLimit)(n)
 }
 
 // timeAbove0 returns the check of a time.
