@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"path"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -238,23 +237,16 @@ func readLooked(look *session.ChangeList, names []string) (map[string]fileConten
 	if len(names) == 0 {
 		return found, nil
 	}
-	r, err := look.Review(names, true)
+	files, paths, err := choice.ReadFiles(look, names, true)
 	if err != nil {
 		return nil, err
 	}
-	contents, flags, paths := look.Contents(), choice.FlagsOf(r), choice.PathsOf(r)
-	for _, c := range r.Files {
-		if !slices.Contains(names, c.Path) {
-			continue
-		}
-		content := fileContent{File: choice.NewFile(c, flags)}
-		if paths.ObstacleOf(c, true) == choice.None {
-			if err := content.Read(contents); err != nil {
-				return nil, err
-			}
+	for name, f := range files {
+		content := fileContent{File: f}
+		if paths.ObstacleOf(f.FileChange, true) == choice.None {
 			content.items = content.Items()
 		}
-		found[c.Path] = content
+		found[name] = content
 	}
 	return found, nil
 }

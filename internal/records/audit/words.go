@@ -87,6 +87,15 @@ func (r Record) KindText() string {
 	return strings.TrimSpace(sandbox.Shown(string(r.Kind)) + " " + sandbox.Shown(r.Decision))
 }
 
+// FrontText returns a front with its account as a text: "root on host, with golem desk".
+func FrontText(front string) string {
+	i := strings.LastIndex(front, AccountMark)
+	if i < 0 {
+		return visible.Line(front, maxFront)
+	}
+	return visible.Line(front[i+len(AccountMark):], maxFront) + ", with " + visible.Line(front[:i], maxFront)
+}
+
 // DeciderText says who decided, and where.
 func (r Record) DeciderText() string {
 	by := sandbox.Shown(r.By)
@@ -94,8 +103,8 @@ func (r Record) DeciderText() string {
 	case r.Decision == "":
 		return ""
 	case r.By == "user":
-		if i := strings.LastIndex(r.Front, AccountMark); i >= 0 {
-			return visible.Line(r.Front[i+len(AccountMark):], maxFront) + ", with " + visible.Line(r.Front[:i], maxFront)
+		if strings.Contains(r.Front, AccountMark) {
+			return FrontText(r.Front)
 		}
 		by = "the user"
 	case r.By == "nobody":

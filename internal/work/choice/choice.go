@@ -61,6 +61,33 @@ func (f *File) Read(c *session.Contents) (err error) {
 	return err
 }
 
+// ReadFiles reads the changed files with some names, by name. Files that the session does not
+// change are not among them. With diffs, each has its diff.
+func ReadFiles(look *session.ChangeList, names []string, diffs bool) (map[string]*File, Paths, error) {
+	found := make(map[string]*File)
+	if len(names) == 0 {
+		return found, nil, nil
+	}
+	r, err := look.Review(names, diffs)
+	if err != nil {
+		return nil, nil, err
+	}
+	contents, flags := look.Contents(), FlagsOf(r)
+	for _, c := range r.Files {
+		if !slices.Contains(names, c.Path) {
+			continue
+		}
+		f := NewFile(c, flags)
+		if c.Kind == overlay.File || c.OldKind == overlay.File {
+			if err := f.Read(contents); err != nil {
+				return nil, nil, err
+			}
+		}
+		found[c.Path] = f
+	}
+	return found, PathsOf(r), nil
+}
+
 // Items returns what can be chosen of a file that was read.
 func (f *File) Items() (list []*Item) {
 	if f.Op != overlay.Modify || f.Kind != overlay.File || f.OldKind != overlay.File || !settle.HasHunks(f.Real, f.Own) {
