@@ -23,10 +23,9 @@ import (
 
 // Limits of devices.
 const (
-	maxChallenges  = 100
-	challengeLives = time.Minute
-	sessionLives   = 12 * time.Hour
-	decisionLives  = 5 * time.Minute // the longest time for which a device may sign
+	sessionLives  = 12 * time.Hour
+	decisionLives = 5 * time.Minute // the longest time for which a device may sign
+	maxLogins     = 20              // of one device; the oldest ends first
 )
 
 // deviceCookie is the name of the cookie of a device.
@@ -43,9 +42,10 @@ type deviceGate struct {
 	desk   *server
 	mux    *http.ServeMux
 
-	mu         sync.Mutex
-	challenges map[string]time.Time
-	sessions   map[string]deviceSession // by cookie
+	challenges *challenges
+
+	mu       sync.Mutex
+	sessions map[string]deviceSession // by cookie
 }
 
 type deviceSession struct {
@@ -59,13 +59,18 @@ func newDeviceGate(at string, store *device.Store, s *server) (*deviceGate, erro
 	if err != nil {
 		return nil, err
 	}
-	g := &deviceGate{origin: u.Scheme + "://" + u.Host, host: u.Host, store: store, now: s.options.Now, check: http.NewCrossOriginProtection(), mux: http.NewServeMux(), challenges: make(map[string]time.Time), sessions: make(map[string]deviceSession)}
+	g := &deviceGate{origin: u.Scheme + "://" + u.Host, host: u.Host, store: store, now: s.options.Now, check: http.NewCrossOriginProtection(), mux: http.NewServeMux(), challenges: newChallenges(s.options.Now), sessions: make(map[string]deviceSession)}
 	d := &server{options: s.options, front: s.front, secrets: s.secrets, guard: &guard{prefix: "/"}, live: s.live, inbox: s.inbox, watcher: s.watcher, devices: g}
 	d.pages.now, g.desk = s.options.Now, d
 	add := adder(g.mux, d)
 	add("GET /{$}", d.showInbox)
 	add("GET /list", d.showList)
-	g.mux.Handle("GET /events", d.live)
+	g.mux.HandleFunc("GET /events", func(w http.ResponseWriter, r *http.Request) {
+		d.live.serve(w, r, func() bool {
+			_, err := g.deviceOf(r)
+			return err == nil
+		})
+	})
 	add("GET /call/{program}/{id}", d.showCall)
 	add("GET /call/{program}/{id}/file/{index}", d.showFile)
 	add("GET /call/{program}/{id}/state", d.showState)
@@ -113,55 +118,55 @@ func (g *deviceGate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	d, err := g.deviceOf(r)
 	if err != nil {
-		g.desk.render(w, http.StatusUnauthorized, "device-login", view{Title: "Log in to golem desk", Data: g.addChallenge()})
+		g.desk.render(w, http.StatusUnauthorized, "device-login", view{Title: "Log in to golem desk", Data: g.challenges.add()})
 		return
 	}
 	g.mux.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), deviceKey{}, d)))
 }
 
-// addChallenge returns a text that a device signs to log in, once.
-func (g *deviceGate) addChallenge() string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for text, until := range g.challenges {
-		if len(g.challenges) >= maxChallenges || !g.now().Before(until) {
-			delete(g.challenges, text)
-		}
-	}
-	text := rand.Text()
-	g.challenges[text] = g.now().Add(challengeLives)
-	return text
-}
-
 // login logs a device in that has signed a challenge.
 func (g *deviceGate) login(w http.ResponseWriter, r *http.Request) {
 	challenge := r.PostFormValue("challenge")
-	g.mu.Lock()
-	until := g.challenges[challenge]
-	delete(g.challenges, challenge)
-	g.mu.Unlock()
-	d, err := g.store.Find(r.PostFormValue("device"))
-	if err == nil && !g.now().Before(until) {
-		err = &sandbox.Error{Op: "login", Code: "blocked", Hint: "this page was used or is too old; open the desk again"}
-	}
-	if err == nil {
-		err = d.Verify(r.PostFormValue("signature"), "golem login 1", g.origin, d.ID, challenge)
+	var d device.Device
+	err := error(&sandbox.Error{Op: "login", Code: "blocked", Hint: "this page was used or is too old; open the desk again"})
+	if old := err; g.now().Before(g.challenges.until(challenge)) {
+		if d, err = g.store.Find(r.PostFormValue("device")); err == nil {
+			err = d.Verify(r.PostFormValue("signature"), "golem login 1", g.origin, d.ID, challenge)
+		}
+		if err == nil && !g.challenges.use(challenge) {
+			err = old
+		}
 	}
 	if err != nil {
 		refuse(w, http.StatusForbidden, err.Error())
 		return
 	}
-	value := rand.Text()
-	g.mu.Lock()
-	for cookie, s := range g.sessions {
-		if !g.now().Before(s.until) {
-			delete(g.sessions, cookie)
-		}
-	}
-	g.sessions[value] = deviceSession{d.ID, g.now().Add(sessionLives)}
-	g.mu.Unlock()
+	value := g.addSession(d.ID)
 	http.SetCookie(w, &http.Cookie{Name: deviceCookie, Value: value, Path: "/", HttpOnly: true, Secure: strings.HasPrefix(g.origin, "https:"), SameSite: http.SameSiteStrictMode})
 	http.Redirect(w, r, "/", http.StatusSeeOther)
+}
+
+// addSession returns the cookie of a new session of a device.
+func (g *deviceGate) addSession(id string) (cookie string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	first, logins := "", 0
+	for cookie, s := range g.sessions {
+		switch {
+		case !g.now().Before(s.until):
+			delete(g.sessions, cookie)
+		case s.device == id:
+			if logins++; first == "" || s.until.Before(g.sessions[first].until) {
+				first = cookie
+			}
+		}
+	}
+	if logins >= maxLogins {
+		delete(g.sessions, first)
+	}
+	cookie = rand.Text()
+	g.sessions[cookie] = deviceSession{id, g.now().Add(sessionLives)}
+	return cookie
 }
 
 // deviceOf returns the device that sent a request. A device that was removed is none.

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/golem-forge/golem/internal/people/device"
 	"github.com/golem-forge/golem/internal/records/inventory"
 	"github.com/golem-forge/golem/internal/work/program"
 )
@@ -144,12 +145,15 @@ func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
-// fingerprint returns a text that changes when a call, an answer, a session or a staged
-// commit comes or goes.
+// fingerprint returns a text that changes when a call, an answer, a session, a staged commit or
+// a device comes or goes.
 func (l *live) fingerprint() string {
 	known, err := inventory.Programs(l.options.StateBase())
 	var text strings.Builder
 	fmt.Fprintln(&text, err)
+	if info, err := os.Stat(device.File(l.options.StateBase())); err == nil {
+		fmt.Fprintln(&text, "devices", info.ModTime().UnixNano(), info.Size())
+	}
 	for _, k := range known {
 		for _, name := range []string{"approvals.json", "answers", "sessions", "staged.json", "staged"} {
 			if info, err := os.Stat(filepath.Join(string(k.State), name)); err == nil {
@@ -162,6 +166,11 @@ func (l *live) fingerprint() string {
 
 // ServeHTTP implements http.Handler. It sends an event for each change.
 func (l *live) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	l.serve(w, r, func() bool { return true })
+}
+
+// serve sends an event for each change, as long as the browser may have it.
+func (l *live) serve(w http.ResponseWriter, r *http.Request, allowed func() bool) {
 	heard, stop, ok := l.listen()
 	if !ok {
 		refuse(w, http.StatusServiceUnavailable, "too many pages are open")
@@ -189,7 +198,7 @@ func (l *live) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			text = "event: " + string(n) + "\ndata: \n\n"
 		case <-alive.C:
 		}
-		if !send(text) {
+		if !allowed() || !send(text) {
 			return
 		}
 	}

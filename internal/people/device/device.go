@@ -87,9 +87,12 @@ type Store struct {
 
 // Open opens the store in the directory of all state.
 func Open(base string, now func() time.Time) (*Store, error) {
-	folder, err := state.Open(filepath.Join(base, "devices"))
+	folder, err := state.Open(filepath.Dir(File(base)))
 	return &Store{folder, now}, err
 }
+
+// File returns the file of the store. It changes when a device comes or goes.
+func File(base string) string { return filepath.Join(base, "devices", document) }
 
 // Close closes the store.
 func (s *Store) Close() error { return s.folder.Close() }
@@ -164,15 +167,20 @@ func (s *Store) Offer(name, may string) (code string, err error) {
 	})
 }
 
+var errCode = &sandbox.Error{Op: "pair", Code: "blocked", Hint: "this code was used, is wrong or is older than five minutes; golem desk pair prints another one"}
+
 // Claim gives the offer with a code to a device with a key. Nobody else gets it.
 func (s *Store) Claim(code, key string) error {
 	if _, err := parseKey(key); err != nil {
 		return &sandbox.Error{Op: "pair", Code: sandbox.ErrInvalid, Hint: "the browser sent no key of P-256"}
 	}
+	if claimed, open := s.Claimed(code); claimed || !open { // so that wrong codes hold up no other change
+		return errCode
+	}
 	return s.update(func(c *contents) error {
 		o := c.Offer
 		if o == nil || o.Key != "" || !s.now().Before(o.Expires) || subtle.ConstantTimeCompare([]byte(o.Code), []byte(hashOf(code))) != 1 {
-			return &sandbox.Error{Op: "pair", Code: "blocked", Hint: "this code was used, is wrong or is older than five minutes; golem desk pair prints another one"}
+			return errCode
 		}
 		o.Key = key
 		return nil
