@@ -1,6 +1,9 @@
 package main
 
 import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,11 +20,11 @@ func acpAgents() []agent {
 		a.always = false
 		switch a.name {
 		case "claude":
-			a.name, a.install, a.args = "claude-agent-acp", "@agentclientprotocol/claude-agent-acp@0.99.1", nil
+			a.name, a.install, a.args, a.asks = "claude-agent-acp", "@agentclientprotocol/claude-agent-acp@0.99.1", nil, true
 		case "codex":
 			a.name, a.install, a.always, a.args = "codex-acp", "@zed-industries/codex-acp@0.16.0", true, nil
 		case "gemini":
-			a.args = []string{"--experimental-acp", "--skip-trust"}
+			a.args, a.asks = []string{"--experimental-acp", "--skip-trust"}, true
 		case "opencode":
 			a.args = []string{"acp"}
 			files := a.files // with a model that offers the tool write
@@ -33,26 +36,28 @@ func acpAgents() []agent {
 				return changed
 			}
 		case "qwen":
-			a.install, a.args = "@qwen-code/qwen-code@0.24.4", []string{"--acp"}
+			a.install, a.args, a.asks = "@qwen-code/qwen-code@0.24.4", []string{"--acp"}, true
 		}
 		list = append(list, a)
 	}
 	return list
 }
 
-// TestACPAgents has an editor work with real agents, with a modelServer as their language model.
-// Each writes a file and runs a command at the real path of the project. The changes wait in a
-// session, and the keys stay outside.
+// TestACPAgents has the client of the ACP SDK work with real agents, with a modelServer as their
+// language model. Each writes a file and runs a command at the real path of the project. golem's
+// questions about hosts and the agent's own questions are answered in the client. The changes
+// wait in a session, and the keys stay outside.
 func TestACPAgents(t *testing.T) {
 	t.Parallel()
 	cache := testutil.NPMCache(t)
+	modules, path := testutil.NodeModules(t, "acp-sdk", nil, nil, sdkPackages...)
 	if os.Getenv(ownNetworkVariable) != "" {
 		if err := loopbackUp(); err != nil {
 			t.Fatal(err)
 		}
 		for _, a := range acpAgents() {
 			if bin := a.bin(cache); exists(filepath.Join(bin, a.name)) {
-				t.Run(a.name, func(t *testing.T) { a.tryACP(t, bin) })
+				t.Run(a.name, func(t *testing.T) { a.tryACP(t, bin, newSDKEditor(t, modules, path)) })
 			}
 		}
 		return
@@ -69,25 +74,47 @@ func TestACPAgents(t *testing.T) {
 	runInOwnNetwork(t, "TestACPAgents")
 }
 
-func (a agent) tryACP(t *testing.T, bin string) {
+func (a agent) tryACP(t *testing.T, bin string, editor sdkEditor) {
 	t.Parallel()
+	internet := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, "the internet got", r.URL) }))
+	t.Cleanup(internet.Close)
 	model := newModelServer(t)
+	model.command = "curl -sm 20 http://yes.example/; curl -sm 20 http://no.example/; env; " + model.command
 	home, _, command := a.place(t, bin, model)
 	dir := filepath.Join(home, "repository")
 	model.file = filepath.Join(dir, "made.txt")
 	before := describeTree(t, home)
-	e := startEditor(t, command("golem", slices.Concat([]string{"acp", "--name", "edit"}, a.net, []string{"--", a.name}, a.args)...))
-	m := e.call("session/prompt", object{"sessionId": e.session, "prompt": []object{{"type": "text", "text": "write the file and run the command"}}})
-	said := e.said()
-	errs := e.end()
-	if m.Error != nil || !strings.Contains(string(m.Result), "end_turn") || !strings.Contains(strings.ReplaceAll(said, "\n", ""), model.lastWords) {
-		t.Errorf("the prompt ends with %s %+v\nthe editor sees:\n%s\ngolem prints:\n%s\nother requests: %q", m.Result, m.Error, said, errs, model.strays)
+	golem := command("golem", slices.Concat([]string{"acp", "--name", "edit"}, a.net, []string{"--", a.name}, a.args)...)
+	golem.Env = append(golem.Env, "HTTP_PROXY="+internet.URL, "NO_PROXY=127.0.0.1")
+	r := editor.run(t, golem, "1", []any{"write the file and run the command"}, [][2]string{{"connect yes.example", "allow_once"}, {"connect no.example", "reject_once"}, {"golem asks", "reject_once"}, {"", "allow_once"}})
+	if !slices.Equal(r.Stops, []string{"end_turn"}) || !strings.Contains(strings.ReplaceAll(r.Said, "\n", ""), model.lastWords) {
+		t.Errorf("the prompt ends with %q\nthe editor sees:\n%s\ngolem prints:\n%s\nother requests: %q", r.Stops, r.Said, r.Errors, model.strays)
 	}
-	if results := model.lastResults(); len(results) != 2 || !strings.Contains(results[1], "the command ran") {
+	results := model.lastResults()
+	if len(results) != 2 || !strings.Contains(results[1], "the internet got http://yes.example/") || strings.Contains(results[1], "got http://no.example/") || !strings.Contains(results[1], "the command ran") {
 		t.Errorf("the model got results %q", results)
 	}
-	if strings.Contains(errs, "the agent can read these credentials") {
-		t.Errorf("the agent has a key:\n%s", errs)
+	for text, want := range map[string]string{"connect yes.example": "allow_once", "connect no.example": "reject_once"} {
+		if kind, n := r.asked(text); kind != want || n < 1 {
+			t.Errorf("%q was asked %d times and answered by %q, want %q\n%s", text, n, kind, want, strings.Join(r.Questions, "\n"))
+		}
+	}
+	own := slices.DeleteFunc(slices.Clone(r.Questions), func(q string) bool { return strings.Contains(q, "golem asks") })
+	if a.asks != (len(own) > 0) {
+		t.Errorf("the agent itself asked %q", own)
+	}
+	if len(r.Files) > 0 {
+		t.Errorf("the agent used files of the editor: %q", r.Files)
+	}
+	if strings.Contains(r.Errors, "the agent can read these credentials") {
+		t.Errorf("the agent has a key:\n%s", r.Errors)
+	}
+	if a.env != nil {
+		for _, v := range a.env(model.url) {
+			if name, value, _ := strings.Cut(v, "="); strings.HasSuffix(name, "_KEY") && strings.Contains(strings.Join(results, "\n"), value) {
+				t.Errorf("a command of the agent has %s: %q", name, results)
+			}
+		}
 	}
 	out, err := command("golem", "diff", "--name-only", "--session", "edit").CombinedOutput()
 	for _, name := range []string{"both.txt", "made.txt", "old.txt"} {

@@ -28,6 +28,7 @@ type agent struct {
 	always  bool   // installed wherever npm works; the others only with GOLEM_TEST_AGENTS=all
 	args    []string
 	net     []string // the flags for the network; the profile has the address of a server only from variables
+	asks    bool     // as an agent of an editor it asks for permission itself
 	env     func(url string) []string
 	files   func(url string) map[string]string // files in the user's home directory
 }

@@ -83,7 +83,9 @@ func (p *Proxy) Serve(ctx context.Context, o program.AgentOptions) {
 type ask struct {
 	Session string          `json:"sessionId"`
 	Prompt  json.RawMessage `json:"prompt"`
-	Replay  json.RawMessage `json:"replayFrom"`
+	Replay  *struct {
+		Type string `json:"type"`
+	} `json:"replayFrom"`
 }
 
 // Write takes a message of the editor. It implements io.Writer.
@@ -156,7 +158,13 @@ func (a *agent) handler(method string, q ask) func() (result any, after func(), 
 		return simple(a.list)
 	case "session/load", "session/resume":
 		return simple(func() (any, error) {
-			return empty, a.load(q.Session, method == "session/load" || a.version() > 1 && len(q.Replay) > 0 && string(q.Replay) != "null")
+			replay := method == "session/load"
+			if a.version() > 1 && q.Replay != nil {
+				if replay = q.Replay.Type == "start"; !replay {
+					return nil, invalid("golem: a conversation is replayed from its start; send replayFrom with the type start")
+				}
+			}
+			return empty, a.load(q.Session, replay)
 		})
 	}
 	t := a.threads[q.Session]
@@ -196,16 +204,18 @@ func (a *agent) handler(method string, q ask) func() (result any, after func(), 
 		})
 	}
 	return func() (any, func(), error) {
-		return empty, func() {
+		id := t.nextMessage()
+		return map[string]any{"messageId": id}, func() {
 			defer end()
-			t.update("user_message", map[string]any{"messageId": t.nextMessage(), "content": q.Prompt})
+			t.update("user_message", map[string]any{"messageId": id, "content": q.Prompt})
 			t.update("state_update", map[string]any{"state": "running"})
 			stop, err := t.turn(ctx, blocks)
+			idle := map[string]any{"state": "idle", "stopReason": stop}
 			if err != nil {
 				t.say("agent_message_chunk", "golem: "+err.Error())
-				stop = "end_turn"
+				idle["stopReason"], idle["error"] = "error", failure{codeEnded, visible.Text(err.Error())}
 			}
-			t.update("state_update", map[string]any{"state": "idle", "stopReason": stop})
+			t.update("state_update", idle)
 		}, nil
 	}
 }
@@ -278,6 +288,9 @@ func (a *agent) load(session string, replay bool) error {
 	}
 	if replay {
 		t.replay()
+	}
+	if a.version() > 1 {
+		t.update("state_update", map[string]any{"state": "idle"})
 	}
 	return nil
 }

@@ -148,26 +148,12 @@ func (p *Proxy) readEditor() {
 		case err != nil:
 			return
 		case len(line) > 0:
-			err = p.each(line, p.fromEditor)
+			err = p.fromEditor(line)
 		}
 		if err != nil {
 			return
 		}
 	}
-}
-
-// each handles the messages in a line: one, or a batch of version 2.
-func (p *Proxy) each(line []byte, handle func([]byte) error) error {
-	var batch []json.RawMessage
-	if line[0] != '[' || p.version() < 2 || json.Unmarshal(line, &batch) != nil || len(batch) == 0 || len(batch) > maxOpen {
-		return handle(line)
-	}
-	for _, one := range batch {
-		if err := handle(one); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // fromEditor handles a message of the editor. An error means that the agent or the editor is
@@ -390,7 +376,7 @@ func (p *Proxy) readAgent(output io.Reader) error {
 		case len(line) == 0:
 			continue
 		}
-		if err := p.each(line, p.ofAgent); err != nil {
+		if err := p.ofAgent(line); err != nil {
 			return nil // the editor is gone
 		}
 	}

@@ -40,34 +40,29 @@ func (c *challenges) sign(text string) string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
-// until returns until when a challenge counts. It is the zero time for a text that golem did not
-// make.
-func (c *challenges) until(challenge string) time.Time {
+// check returns until when a challenge counts. ok is false for a text that golem did not make, or
+// made too long ago.
+func (c *challenges) check(challenge string) (until time.Time, ok bool) {
 	i := strings.LastIndexByte(challenge, '.')
 	if i < 0 || !equal(challenge[i+1:], c.sign(challenge[:i])) {
-		return time.Time{}
+		return until, false
 	}
 	end, _, _ := strings.Cut(challenge, ".")
 	nanos, err := strconv.ParseInt(end, 10, 64)
-	if err != nil {
-		return time.Time{}
-	}
-	return time.Unix(0, nanos)
+	until = time.Unix(0, nanos)
+	return until, err == nil && c.now().Before(until)
 }
 
-// use reports whether a challenge that a device has signed counts. It does so once.
-func (c *challenges) use(challenge string) bool {
+// use uses up a challenge that a device has signed. It reports whether that was the first time.
+func (c *challenges) use(challenge string, until time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for text, until := range c.used {
-		if !c.now().Before(until) {
+	for text, end := range c.used {
+		if !c.now().Before(end) {
 			delete(c.used, text)
 		}
 	}
-	until := c.until(challenge)
-	if _, is := c.used[challenge]; is || !c.now().Before(until) {
-		return false
-	}
+	_, is := c.used[challenge]
 	c.used[challenge] = until
-	return true
+	return !is
 }

@@ -127,15 +127,18 @@ func (g *deviceGate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // login logs a device in that has signed a challenge.
 func (g *deviceGate) login(w http.ResponseWriter, r *http.Request) {
 	challenge := r.PostFormValue("challenge")
-	var d device.Device
-	err := error(&sandbox.Error{Op: "login", Code: "blocked", Hint: "this page was used or is too old; open the desk again"})
-	if old := err; g.now().Before(g.challenges.until(challenge)) {
-		if d, err = g.store.Find(r.PostFormValue("device")); err == nil {
-			err = d.Verify(r.PostFormValue("signature"), "golem login 1", g.origin, d.ID, challenge)
-		}
-		if err == nil && !g.challenges.use(challenge) {
-			err = old
-		}
+	old := &sandbox.Error{Op: "login", Code: "blocked", Hint: "this page was used or is too old; open the desk again"}
+	until, ok := g.challenges.check(challenge)
+	if !ok { // nobody can make golem read files or check signatures with a text of their own
+		refuse(w, http.StatusForbidden, old.Error())
+		return
+	}
+	d, err := g.store.Find(r.PostFormValue("device"))
+	if err == nil {
+		err = d.Verify(r.PostFormValue("signature"), "golem login 1", g.origin, d.ID, challenge)
+	}
+	if err == nil && !g.challenges.use(challenge, until) {
+		err = old
 	}
 	if err != nil {
 		refuse(w, http.StatusForbidden, err.Error())

@@ -234,7 +234,7 @@ func TestDeviceLogin(t *testing.T) {
 // stream of events ends.
 func TestRemovedDevice(t *testing.T) {
 	s := newDeviceStand(t)
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	watched := make(chan struct{})
 	go func() {
 		defer close(watched)

@@ -3,6 +3,7 @@
 package device
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -65,6 +66,11 @@ type offer struct {
 	May     string    `json:"may"`
 	Expires time.Time `json:"expires"`
 	Key     string    `json:"key,omitempty"` // of the device that used the code
+}
+
+// isOpen reports whether a device may use the offer with a code.
+func (o *offer) isOpen(code string, now time.Time) bool {
+	return o != nil && o.Key == "" && now.Before(o.Expires) && subtle.ConstantTimeCompare([]byte(o.Code), []byte(hashOf(code))) == 1
 }
 
 type contents struct {
@@ -174,15 +180,14 @@ func (s *Store) Claim(code, key string) error {
 	if _, err := parseKey(key); err != nil {
 		return &sandbox.Error{Op: "pair", Code: sandbox.ErrInvalid, Hint: "the browser sent no key of P-256"}
 	}
-	if claimed, open := s.Claimed(code); claimed || !open { // so that wrong codes hold up no other change
-		return errCode
+	if c, err := s.read(); err != nil || !c.Offer.isOpen(code, s.now()) { // so that wrong codes hold up no other change
+		return cmp.Or(err, error(errCode))
 	}
 	return s.update(func(c *contents) error {
-		o := c.Offer
-		if o == nil || o.Key != "" || !s.now().Before(o.Expires) || subtle.ConstantTimeCompare([]byte(o.Code), []byte(hashOf(code))) != 1 {
+		if !c.Offer.isOpen(code, s.now()) {
 			return errCode
 		}
-		o.Key = key
+		c.Offer.Key = key
 		return nil
 	})
 }
