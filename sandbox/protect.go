@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
-	"golang.org/x/text/unicode/norm"
 )
 
 // Protected returns the patterns of names that are read-only in every sandbox:
@@ -186,11 +185,13 @@ func canMatchAbove(pattern, dir string) bool {
 // accent are one character if possible. Some hosts, such as macOS, treat both encodings
 // as one name.
 func composeAccents(name string) string {
-	ascii := !strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf })
-	if ascii || norm.NFC.IsNormalString(name) { // IsNormalString allocates
+	if !strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		return name
 	}
-	return caseless(norm.NFC.String(name))
+	if composed := compose(name); composed != name {
+		return caseless(composed)
+	}
+	return name
 }
 
 // plainName applies plainPart to each part of a canonical name. A part stays as it is if

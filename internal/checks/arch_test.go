@@ -143,7 +143,7 @@ var (
 	heavy = []string{"net/http", "os/exec", "text/template"}
 	// large modules and packages have a small stand-in on js, so that the program for
 	// browsers stays under its limit: see web/package_linux_test.go.
-	large = []string{"net", "github.com/spf13/cobra", "github.com/google/jsonschema-go/jsonschema", "go.yaml.in/yaml/v3", "github.com/bluekeyes/go-gitdiff/gitdiff", "github.com/gabriel-vasile/mimetype"}
+	large = []string{"net", "github.com/spf13/cobra", "github.com/google/jsonschema-go/jsonschema", "go.yaml.in/yaml/v3", "github.com/bluekeyes/go-gitdiff/gitdiff", "github.com/gabriel-vasile/mimetype", "golang.org/x/text/unicode/norm"}
 )
 
 // A limit says where names may be used. With only, it is these places; with never,

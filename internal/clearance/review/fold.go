@@ -3,8 +3,6 @@ package review
 import (
 	"strings"
 	"unicode/utf8"
-
-	"golang.org/x/text/unicode/norm"
 )
 
 // fold returns a part of a path as the most lenient file systems compare it. It ignores
@@ -19,7 +17,7 @@ func fold(part string) string {
 			}
 			return r
 		}, part)
-		part = norm.NFD.String(strings.ToUpper(norm.NFC.String(part)))
+		part = decompose(strings.ToUpper(compose(part)))
 	}
 	if stem, _, ok := strings.Cut(part, ":"); ok && stem != "" {
 		part = stem

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"golang.org/x/text/unicode/norm"
 )
 
 // Alikes finds letters in a line that a reader takes for others. It finds words of Latin
@@ -159,7 +157,7 @@ func styled(r rune) string {
 	default:
 		return ""
 	}
-	plain := norm.NFKC.String(string(r))
+	plain := decompose(r)
 	if plain == "" || strings.ContainsFunc(plain, func(r rune) bool { return !isASCIILetter(r) && (r < '0' || r > '9') }) {
 		return ""
 	}
