@@ -90,7 +90,9 @@ const post = code => fetch('/result?code=' + code, {method: 'POST', body: text})
 func runTests(t *testing.T, browser context.Context, pkg string, args ...string) (code, output string) {
 	t.Helper()
 	dir := t.TempDir()
-	build(t, filepath.Join(dir, "test.wasm"), "test", "-c", "-vet=off", pkg)
+	begin := time.Now()
+	build(t, filepath.Join(dir, "test.wasm"), "test", "-c", "-vet=off", "-ldflags=-s -w", "-gcflags=all=-l", pkg) // as scripts/npm, which shares the cache
+	t.Logf("built in %v", time.Since(begin).Round(time.Second))
 	type result struct{ code, output string }
 	done := make(chan result, 1)
 	mux := http.NewServeMux()
@@ -138,7 +140,8 @@ func errorText(err error) string {
 // TestBackend runs the suite and the attacks of sandboxtest on OPFS.
 func TestBackend(t *testing.T) {
 	browser := newBrowser(t)
-	args := []string{"-test.short"}
+	// A test waits for the browser most of the time, so several run at once.
+	args := []string{"-test.short", "-test.parallel=8"}
 	if testing.Verbose() {
 		args = append(args, "-test.v")
 	}

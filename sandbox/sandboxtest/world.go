@@ -106,11 +106,11 @@ func (w *world) release() {
 	})
 }
 
-// restore undoes changes in the mounts on the host, which is cheaper than a new world. It
-// returns false if a new world is needed.
+// restore undoes changes in the mounts, which is cheaper than a new world. It returns false if
+// a new world is needed.
 func (w *world) restore(list []string) bool {
 	if w.dir == "" {
-		return false
+		return w.restoreBackends(list)
 	}
 	for _, change := range list {
 		name := changedName(change)
@@ -133,6 +133,64 @@ func (w *world) restore(list []string) bool {
 	was := w.before
 	w.before = w.snapshot()
 	return maps.EqualFunc(was, w.before, func(a, b string) bool { return timeless(a) == timeless(b) })
+}
+
+// restoreBackends undoes changes of files with the usual mode and of directories, by calls of
+// the backends.
+func (w *world) restoreBackends(list []string) bool {
+	for _, change := range slices.Backward(list) { // what is in a directory before the directory
+		name := changedName(change)
+		b, rel := w.backend(name)
+		if _, ours := w.planted[name]; b == nil || strings.HasPrefix(change, "changed ") && !ours {
+			return false
+		}
+		if !strings.HasPrefix(change, "removed ") && b.Remove(rel) != nil {
+			return false
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.planted)) {
+		b, rel := w.backend(name)
+		if _, err := b.Lstat(rel); err == nil {
+			continue
+		}
+		o := w.planted[name]
+		if o.Mode != 0 && o.Mode != fs.ModeDir {
+			return false
+		}
+		for i, c := range rel + "/" {
+			dir := c == '/' && (i < len(rel) || o.Mode.IsDir())
+			if _, err := b.Lstat(rel[:i]); dir && err != nil && b.Mkdir(rel[:i]) != nil {
+				return false
+			}
+		}
+		if o.Mode == 0 {
+			if _, err := b.Write(rel, strings.NewReader(o.Content), sandbox.How{}); err != nil {
+				return false
+			}
+		}
+	}
+	was := w.before
+	w.before = w.snapshot()
+	return maps.EqualFunc(was, w.before, func(a, b string) bool { return withoutID(a) == withoutID(b) })
+}
+
+// backend returns the mount of a name, and the name there; nil if it is in no mount or the
+// mount itself.
+func (w *world) backend(name string) (sandbox.Backend, string) {
+	for m, b := range w.mounts {
+		if rel, ok := strings.CutPrefix(name, m+"/"); ok {
+			return b, rel
+		}
+	}
+	return nil, ""
+}
+
+// withoutID returns a line of a manifest without the ID of a file, which a new file does not get
+// again.
+func withoutID(line string) string {
+	head, tail, _ := strings.Cut(line, " id ")
+	_, tail, _ = strings.Cut(tail, " ")
+	return head + " " + tail
 }
 
 // timeless returns a line of a manifest without its time.
