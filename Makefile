@@ -72,7 +72,7 @@ export CGO_ENABLED := 0
 STAMPED := $(GOFLAGS)
 export GOFLAGS := $(GOFLAGS) -buildvcs=false -trimpath
 
-.PHONY: help build build-hub demo demo-hub soak-hub test soak everyday adapters screenshots dist npm bench fuzz lint clean \
+.PHONY: help build build-hub build-demo demo demo-hub soak-hub test soak everyday adapters screenshots dist npm bench fuzz lint clean \
 	format vet staticcheck tidy unit race systems cross need-race tools
 
 help: ## list the targets
@@ -85,6 +85,11 @@ build: ## build bin/golem, one static binary
 build-hub: export GOFLAGS := $(STAMPED)
 build-hub: build ## build bin/golem-hub too, the server for a team
 	go build -trimpath -ldflags='-s -w' -o bin/golem-hub ./cmd/golem-hub
+
+build-demo: export GOFLAGS := $(STAMPED)
+build-demo: ## build bin/golem with the page of golem desk --demo, which takes longer
+	@scripts/npm --files web/package
+	go build -tags demo -trimpath -ldflags='-s -w' -o bin/golem ./cmd/golem
 
 demo: build ## show the guarantees on a real directory; no key, no network
 	@scripts/demo

@@ -39,6 +39,7 @@ var layers = []layer{
 	{"internal/files/overlay", 0, "changes over a directory: list, pick, apply, undo"},
 	{"internal/records/secret", 0, "recognizes credentials by their form, and variables that hold them by their names"},
 	{"internal/files/patch", 0, "hunks of a text to choose, split, edit and merge; patches that git reads"},
+	{"web", 0, "the npm package @golem-forge/browser; its tests run in Chromium and Firefox"},
 	{"internal/people/syntax", 0, "finds comments, strings, keywords and names in source code, for colours"},
 	{"internal/checks/benchtable", 0, "times golem and its peers for make bench"},
 	{"internal/records/version", 0, "which source a binary was built from"},
@@ -114,7 +115,6 @@ var layers = []layer{
 	{"cmd/golem", 12, "main"},
 	{"cmd/golem-hub", 12, "main of golem-hub"},
 	{"cmd/golem-wasm", 12, "main of the npm package in web/"},
-	{"web", 12, "the npm package @golem-forge/browser; its tests run in Chromium"},
 	{"examples/embed/*", 12, "programs that use the public packages"},
 	{"internal/checks", 13, "checks the architecture, the documents and the releases; it has only tests"},
 }

@@ -35,6 +35,7 @@ wait there too: golem desk pair adds one.
 golem serves the page on this machine only, until you press Ctrl-C. The address that it
 prints works once, in one browser. --listen chooses the port. The address then has a new name
 below localhost each time, which Safari may not find. Other machines cannot connect.
+With --demo, golem serves the demo of the sandbox for web pages instead, at port 8139.
 To open the page on another machine, forward the port: ssh -L 8137:127.0.0.1:8137 HOST.`,
 		Example: "  golem desk\n  golem desk --hub\n  golem desk --listen 127.0.0.1:8137",
 		Args:    noArgs,
@@ -42,14 +43,19 @@ To open the page on another machine, forward the port: ssh -L 8137:127.0.0.1:813
 	f := &programFlags{dir: "."}
 	cmd.Flags().StringVar(&f.state, "state", "", "the directory of golem's state (GOLEM_STATE)")
 	markShared(cmd.Flags(), "state")
-	noOpen, listen := false, "127.0.0.1:0"
+	noOpen, demo, listen := false, false, "127.0.0.1:0"
 	cmd.Flags().BoolVar(&noOpen, "no-open", false, "print the address, and do not open a browser")
 	cmd.Flags().StringVar(&listen, "listen", listen, "the address of this machine to listen on; port 0 is a free port")
+	cmd.Flags().BoolVar(&demo, "demo", false, "serve the demo of the sandbox for web pages instead, with nothing of yours (docs/browser.md)")
 	atHub, hubAccess := false, addHubFlags(cmd)
 	cmd.Flags().BoolVar(&atHub, "hub", false, "also show the calls and jobs of your hub")
+	cmd.MarkFlagsMutuallyExclusive("demo", "hub")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if wantsJSON(cmd) {
 			return usageError("golem desk serves pages; golem status --all --json prints what waits")
+		}
+		if demo {
+			return serveDemo(cmd, serve, listen)
 		}
 		o, err := f.options()
 		if err != nil {
@@ -84,6 +90,25 @@ To open the page on another machine, forward the port: ssh -L 8137:127.0.0.1:813
 	}
 	cmd.AddCommand(newDeskPair(), newDeskDevices())
 	return cmd
+}
+
+// serveDemo serves the demo. The browser keeps the demo's files for one address, so the port is
+// the same each time.
+func serveDemo(cmd *cobra.Command, serve Desk, listen string) error {
+	if !cmd.Flags().Changed("listen") {
+		listen = "127.0.0.1:8139"
+	}
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	ready := func(address, _ string) {
+		fmt.Fprintln(cmd.OutOrStdout(), address)
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: open this address in your browser; Ctrl-C ends the demo")
+	}
+	err := serve(ctx, inbox.DeskOptions{Demo: true, Listen: listen, Ready: ready})
+	if caught, is := errors.AsType[signaled](context.Cause(ctx)); is {
+		return caught.code()
+	}
+	return err
 }
 
 // resumeRun starts golem run --resume for the run of a session. It has no terminal, so calls

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -267,8 +266,7 @@ func serveDevices(ctx context.Context, o project.Desk, s *server) (stop func(), 
 		store.Close()
 		return nil, &sandbox.Error{Op: "desk.listen", Path: o.Listen, Code: sandbox.ErrInvalid, Hint: "golem cannot listen there: " + err.Error()}
 	}
-	h := &http.Server{Handler: g, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), BaseContext: func(net.Listener) context.Context { return ctx }}
+	h := newHTTPServer(ctx, g)
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

@@ -51,9 +51,12 @@ func Serve(ctx context.Context, o inbox.DeskOptions) error {
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Listen)
 	if err != nil {
-		return &sandbox.Error{Op: "--listen", Path: o.Listen, Code: sandbox.ErrInvalid, Hint: "golem cannot listen there: " + err.Error() + "; without the flag golem chooses a free port"}
+		return &sandbox.Error{Op: "--listen", Path: o.Listen, Code: sandbox.ErrInvalid, Hint: "golem cannot listen there: " + err.Error() + "; with --listen 127.0.0.1:0 golem chooses a free port"}
 	}
 	defer l.Close()
+	if o.Demo {
+		return serveDemo(ctx, l, o)
+	}
 	s := newServer(o, hostFor(o.Listen, l.Addr().String()))
 	if o.Devices.URL != "" {
 		stop, err := serveDevices(ctx, o.Devices, s)
@@ -74,8 +77,6 @@ func Serve(ctx context.Context, o inbox.DeskOptions) error {
 		os.RemoveAll(filepath.Dir(file))
 		login(w)
 	}
-	h := &http.Server{Handler: s.guard, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
-		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), BaseContext: func(net.Listener) context.Context { return ctx }}
 	var wait sync.WaitGroup
 	defer wait.Wait()
 	watching, stop := context.WithCancel(ctx)
@@ -84,15 +85,24 @@ func Serve(ctx context.Context, o inbox.DeskOptions) error {
 	if s.hub != nil {
 		wait.Go(func() { s.hub.Watch(watching) })
 	}
-	wait.Go(func() {
-		<-watching.Done()
-		h.Close()
-	})
-	o.Ready(s.guard.address(), file)
+	return serveUntil(watching, l, s.guard, func() { o.Ready(s.guard.address(), file) })
+}
+
+// serveUntil serves until ctx ends.
+func serveUntil(ctx context.Context, l net.Listener, handler http.Handler, ready func()) error {
+	h := newHTTPServer(ctx, handler)
+	defer context.AfterFunc(ctx, func() { h.Close() })()
+	ready()
 	if err := h.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil
+}
+
+// newHTTPServer returns a server with limits for clients that are slow.
+func newHTTPServer(ctx context.Context, handler http.Handler) *http.Server {
+	return &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), BaseContext: func(net.Listener) context.Context { return ctx }}
 }
 
 // checkLoopback returns an error unless an address is one of this machine only.

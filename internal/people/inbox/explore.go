@@ -54,4 +54,5 @@ type DeskOptions struct {
 	Hub    *HubWatcher // nil for none
 	// Devices serves pages for paired devices too, unless its URL is "".
 	Devices project.Desk
+	Demo    bool // serves the demo of the npm package instead
 }
