@@ -140,8 +140,8 @@ func errorText(err error) string {
 // TestBackend runs the suite and the attacks of sandboxtest on OPFS.
 func TestBackend(t *testing.T) {
 	browser := newBrowser(t)
-	// A test waits for the browser most of the time, so several run at once.
-	args := []string{"-test.short", "-test.parallel=8"}
+	// A test waits for the browser most of the time, so three run at once.
+	args := []string{"-test.short", "-test.parallel=3"}
 	if testing.Verbose() {
 		args = append(args, "-test.v")
 	}
