@@ -22,6 +22,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/golem-forge/golem/internal/checks/testutil"
 )
 
 // A phone is a device that signs as the page of a device does.
@@ -61,18 +63,27 @@ func (u *deskUser) serveDevices() (base string) {
 // pair runs golem desk pair. claim opens the link, and returns what the device shows.
 func (u *deskUser) pair(claim func(link string) (word string), args ...string) (out string, err error) {
 	u.t.Helper()
+	reading, writing, err := os.Pipe()
+	if err != nil {
+		u.t.Fatal(err)
+	}
+	return u.pairAt(reading, writing, claim, args...)
+}
+
+// pairAt is pair with the stream that golem writes to, and its other end.
+func (u *deskUser) pairAt(reading, writing *os.File, claim func(link string) (word string), args ...string) (out string, err error) {
+	u.t.Helper()
 	cmd := exec.Command("golem", append([]string{"desk", "pair"}, args...)...)
-	cmd.Dir, cmd.Env = u.dir, u.environ
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = u.dir, append(u.environ, "TERM=xterm"), writing, writing
 	in, wrong := cmd.StdinPipe()
-	pipe, wrong2 := cmd.StdoutPipe()
-	cmd.Stderr = cmd.Stdout
-	if wrong != nil || wrong2 != nil {
-		u.t.Fatal(wrong, wrong2)
+	if wrong != nil {
+		u.t.Fatal(wrong)
 	}
 	if err := cmd.Start(); err != nil {
 		u.t.Fatal(err)
 	}
-	r := bufio.NewReader(pipe)
+	writing.Close()
+	r := bufio.NewReader(reading)
 	for link := ""; link == "" && err == nil; {
 		var line string
 		line, err = r.ReadString('\n')
@@ -273,9 +284,17 @@ func TestDevices(t *testing.T) {
 	fresh := p.decision(path, "approve", 0)
 	refused("the signature of another page", change(fresh, "signature", form.Get("signature")), "the signature is not one of this device")
 
-	// Another device with a session of its own cannot use what this one signed.
-	if out, err := u.pair(thief.claim, "tablet"); err != nil {
+	// Another device with a session of its own cannot use what this one signed. It reads the link
+	// from the QR code at a terminal.
+	shown := ""
+	person, terminal := newTerminal(t)
+	out, err = u.pairAt(person, terminal, func(link string) string { shown = link; return thief.claim(link) }, "tablet")
+	if err != nil {
 		t.Fatalf("pair: %v\n%s", err, out)
+	}
+	code := slices.DeleteFunc(slices.Collect(strings.Lines(out)), func(line string) bool { return !strings.HasPrefix(line, "\x1b[38;5;16") })
+	if got := testutil.ReadQR(t, code); got != shown {
+		t.Errorf("the QR code has %s, want %s", got, shown)
 	}
 	thief.login()
 	form = p.decision(path, "approve", 0)

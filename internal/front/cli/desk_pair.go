@@ -39,8 +39,8 @@ func newDeskPair() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pair NAME",
 		Short: "Let a device, such as your phone, decide about calls",
-		Long: `Print a link for the browser of the device. It works once, for five minutes, while golem desk
-runs. The device makes a key that its browser does not export, and shows eight characters. Type them
+		Long: `Print a link for the browser of the device, at a terminal also as a QR code for its camera. The
+link works once, for five minutes, while golem desk runs. The device makes a key that its browser does not export, and shows eight characters. Type them
 here, and golem adds the device. The device then signs each decision.
 
 A device sees the inbox and the calls in it, and may decline. With --may it may also approve
@@ -79,7 +79,11 @@ trust, and makes no rules. Your configuration names the address: desk.url.`,
 			return err
 		}
 		defer store.Withdraw(code)
-		fmt.Fprintf(cmd.OutOrStdout(), "Open this link on the device, within five minutes:\n%s/pair#%s\n", strings.TrimSuffix(at.URL, "/"), code)
+		link := strings.TrimSuffix(at.URL, "/") + "/pair#" + code
+		if err := showQR(newScreen(cmd.OutOrStdout()), link); err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "Open this link on the device, within five minutes:\n%s\n", link)
 		ctx, stop := untilSignal(cmd.Context())
 		defer stop()
 		for claimed := false; !claimed; {
