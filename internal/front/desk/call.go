@@ -417,7 +417,7 @@ type recordView struct {
 	Missing         int           // how many rows of the call were not
 }
 
-// showDecision shows what the journal has about a decision.
+// showDecision shows what the journal has about a decision. A device sees only its own decisions.
 func (s *server) showDecision(w http.ResponseWriter, r *http.Request) error {
 	key, id := r.PathValue("program"), r.PathValue("id")
 	folder, err := inbox.OpenJournal(s.options, key)
@@ -425,13 +425,15 @@ func (s *server) showDecision(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer folder.Close()
-	v, err := readDecision(folder, id, inbox.IsHubKey(key))
-	if err == nil && len(v.Records) == 0 {
+	list, err := audit.Related(folder, id)
+	d, isDevice := r.Context().Value(deviceKey{}).(device.Device)
+	if err == nil && (len(list) == 0 || isDevice && !hasAnswered(d, id, list)) {
 		err = &sandbox.Error{Op: "decision", Path: id, Code: sandbox.ErrNotFound, Hint: "the journal has no record of it"}
 	}
 	if err != nil {
 		return err
 	}
+	v := newDecisionView(folder, id, list, inbox.IsHubKey(key))
 	v.Program = key
 	if v.Job != "" {
 		v.Session = ""
@@ -447,10 +449,10 @@ func (s *server) showDecision(w http.ResponseWriter, r *http.Request) error {
 	return s.render(w, http.StatusOK, "decision", view{Title: fmt.Sprintf("%s: %s", title, visible.Line(id, 40)), Data: v})
 }
 
-// readDecision returns what a journal has about a decision.
-func readDecision(folder *state.Dir, id string, atHub bool) (v decisionView, err error) {
-	v.ID, v.Outcome = id, "Call"
-	list, err := audit.Related(folder, id)
+// newDecisionView returns the records of a journal about a decision, with the texts that were on
+// screen.
+func newDecisionView(folder *state.Dir, id string, list []audit.Record, atHub bool) decisionView {
+	v := decisionView{ID: id, Outcome: "Call"}
 	store, wrong := approval.Open(folder)
 	texts := make(map[string]bool)
 	for _, r := range list {
@@ -479,5 +481,5 @@ func readDecision(folder *state.Dir, id string, atHub bool) (v decisionView, err
 		one.Shown, one.Effects = visible.Each(r.Shown, noteText), visible.Each(r.Effects, noteText)
 		v.Records = append(v.Records, one)
 	}
-	return v, err
+	return v
 }

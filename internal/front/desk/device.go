@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -230,12 +231,24 @@ func (g *deviceGate) checkDecision(r *http.Request, one *page, call waitingCall)
 	default:
 		return "", refuse("a device may approve what was on its screen, or decline; decide at your machine: golem approve " + call.id)
 	}
-	_, account, has := strings.Cut(g.desk.front, audit.AccountMark)
-	where := "golem desk, on the device " + d.Name + " (" + d.ID + ")"
-	if has {
-		where += audit.AccountMark + account
+	front = deviceFront(d)
+	if _, account, has := strings.Cut(g.desk.front, audit.AccountMark); has {
+		front += audit.AccountMark + account
 	}
-	return where, nil
+	return front, nil
+}
+
+// deviceFront returns the front of the answers of a device, without the user's account.
+func deviceFront(d device.Device) string {
+	return "golem desk, on the device " + d.Name + " (" + d.ID + ")"
+}
+
+// hasAnswered reports whether records have an answer of a device to a request.
+func hasAnswered(d device.Device, request string, records []audit.Record) bool {
+	return slices.ContainsFunc(records, func(r audit.Record) bool {
+		front, _, _ := strings.Cut(r.Front, audit.AccountMark)
+		return r.Kind == audit.Answer && r.Request == request && front == deviceFront(d)
+	})
 }
 
 // mayText says what a device may do.

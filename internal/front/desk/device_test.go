@@ -30,6 +30,7 @@ import (
 	"github.com/golem-forge/golem/internal/files/changes"
 	"github.com/golem-forge/golem/internal/people/device"
 	"github.com/golem-forge/golem/internal/people/inbox"
+	"github.com/golem-forge/golem/internal/records/audit"
 	"github.com/golem-forge/golem/internal/work/program"
 )
 
@@ -395,6 +396,33 @@ func TestDeviceDecisions(t *testing.T) {
 	}
 	if response, page := phone.ask("GET", strings.Replace(path, "/call/", "/decision/", 1), nil); response.StatusCode != http.StatusOK || !strings.Contains(page, "on the device phone ("+phone.id+")") {
 		t.Errorf("%s: the decision does not name the device:\n%s", response.Status, page)
+	}
+	// The rest of the journal is none of the device's business, nor is this to another device.
+	hidden := func(d *testDevice, at string) {
+		t.Helper()
+		if response, page := d.ask("GET", at, nil); response.StatusCode != http.StatusNotFound || strings.Contains(page, "<h2>The journal") {
+			t.Errorf("%s reads %s: %s", d.id, at, response.Status)
+		}
+	}
+	answered := strings.Replace(path, "/call/", "/decision/", 1)
+	hidden(watch, answered)
+	folder, err := inbox.OpenJournal(s.desk.options, strings.Split(path, "/")[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	_, request, _ := strings.Cut(strings.TrimPrefix(path, "/call/"), "/")
+	records := 0
+	if err := audit.Read(folder, audit.Filter{}, func(r audit.Record, _ []byte) error {
+		records++
+		for _, id := range []string{fmt.Sprint(r.Number), r.Call, r.Digest} {
+			if id != "" && id != request {
+				hidden(phone, answered[:strings.LastIndex(answered, "/")+1]+id)
+			}
+		}
+		return nil
+	}); err != nil || records < 2 {
+		t.Fatalf("%d records, %v", records, err)
 	}
 	path = s.waitingCallOf("other\n")
 	if response, said := watch.ask("POST", path, watch.decision(path, "decline", nil)); response.StatusCode != http.StatusSeeOther {
