@@ -34,6 +34,20 @@ func (l Level) String() string {
 	return "invalid"
 }
 
+// ParseLevel returns the level with a name in the configuration, and None for "" and "any". For
+// an unknown name it returns Container, the strongest level, and an error.
+func ParseLevel(name string) (Level, error) {
+	if name == "" || name == "any" {
+		return None, nil
+	}
+	for l := Landlock; l <= Container; l++ {
+		if l.String() == name {
+			return l, nil
+		}
+	}
+	return Container, &sandbox.Error{Op: "jail", Code: ErrNoSandbox, Hint: "golem ran no command: require_os_sandbox or --jail requires the level " + name + ", which this version does not have; run golem doctor to see the levels of this machine"}
+}
+
 // A Policy says what commands of a jail may see and do. The zero Policy shows no
 // directory and allows no network.
 type Policy struct {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/files/changes"
+	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/work/project"
 )
 
@@ -62,5 +63,31 @@ func TestExternal(t *testing.T) {
 	}
 	if err := s.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRequiredLevel checks that external scanners run at the level that the project requires.
+func TestRequiredLevel(t *testing.T) {
+	tests := map[string]jail.Level{
+		"false": jail.Landlock, "true": jail.Landlock, "landlock": jail.Landlock,
+		"namespaces": jail.Namespaces, "container": jail.Container,
+	}
+	for value, want := range tests {
+		file := "sandbox: {root: ., require_os_sandbox: " + value + "}\nclearance: {scanners: [size]}\n"
+		p, err := project.Parse(t.TempDir(), project.File, []byte(file), project.Env{}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(Options{Project: p, Budget: scan.NewBudget(), Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.policy.Least != want {
+			t.Errorf("%s: got the level %v, want %v", value, s.policy.Least, want)
+		}
+		p.Level = "a level of a later version"
+		if got := p.Jail().Least; got != jail.Container {
+			t.Errorf("an unknown level: got %v, want container", got)
+		}
 	}
 }

@@ -31,7 +31,8 @@ type Options struct {
 
 // Open returns the scanners of results. They are closed after use.
 func Open(from Options) (*Set, error) {
-	s := &Set{now: from.Now}
+	s := &Set{now: from.Now, policy: from.Project.Jail()}
+	s.policy.Least = max(s.policy.Least, jail.Landlock)
 	e, limits := from.Project.Engines, from.Project.ClearanceLimits
 	o := scan.Options{Scanners: from.Project.Scanners, Allow: e.Allow, Limits: scan.Limits{Size: limits.ScanBytes, Time: limits.ScanTime}, Run: s.run, Budget: from.Budget}
 	if e.Clamd != "" {
@@ -40,7 +41,7 @@ func Open(from Options) (*Set, error) {
 		}
 	}
 	if e.Clamscan {
-		s.mounts = append(s.mounts, jail.Mount{Source: clamavDir, Target: jail.Tools + "/clamav"})
+		s.policy.Mounts = append(s.policy.Mounts, jail.Mount{Source: clamavDir, Target: jail.Tools + "/clamav"})
 		o.Clamscan = []string{"clamscan", "--database=" + jail.Tools + "/clamav"}
 	}
 	for _, file := range e.Yara {
@@ -65,7 +66,7 @@ func Open(from Options) (*Set, error) {
 type Set struct {
 	*scan.Set
 	now    func() time.Time
-	mounts []jail.Mount
+	policy jail.Policy
 	kept   *verdicts // nil if verdicts are not cached
 
 	mu   sync.Mutex
@@ -75,8 +76,8 @@ type Set struct {
 // show mounts the directory of a file of the host for external scanners, and returns the
 // path of the file there.
 func (s *Set) show(file string) string {
-	target := fmt.Sprintf("%s/rules%d", jail.Tools, len(s.mounts))
-	s.mounts = append(s.mounts, jail.Mount{Source: sandbox.Host(filepath.Dir(file)), Target: target})
+	target := fmt.Sprintf("%s/rules%d", jail.Tools, len(s.policy.Mounts))
+	s.policy.Mounts = append(s.policy.Mounts, jail.Mount{Source: sandbox.Host(filepath.Dir(file)), Target: target})
 	return path.Join(target, filepath.Base(file))
 }
 
@@ -123,7 +124,7 @@ func (s *Set) start() (*jail.Jail, error) {
 		return s.jail, nil
 	}
 	var err error
-	s.jail, err = jail.Start(jail.Policy{Mounts: s.mounts, Least: jail.Landlock}, s.now)
+	s.jail, err = jail.Start(s.policy, s.now)
 	return s.jail, err
 }
 

@@ -106,8 +106,10 @@ func (d *OpenWorker) intake(step *calltree.Step, g tool.Gate) (web.Intake, io.Cl
 	}
 	c := d.program.NewRepositories(d.records, w)
 	l := g.Grant.Limits
+	p := d.program.Project.Jail()
+	p.Limits = jail.Limits{Time: l.Time, CPU: l.CPU, Memory: l.Memory, Processes: l.Pids, FileSize: l.FileSize}
 	return web.Intake{Project: d.program.Project, Scanners: c.Scanners, Now: d.program.options.Now,
-		Jail: jail.Policy{Runsc: d.program.Project.Ceiling.Runsc(), Limits: jail.Limits{Time: l.Time, CPU: l.CPU, Memory: l.Memory, Processes: l.Pids, FileSize: l.FileSize}},
+		Jail: p,
 		Lock: func(ctx context.Context) (func() error, error) {
 			return d.records.Folder.Lock(ctx, "intake", d.records.Process)
 		},

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/work/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -218,6 +219,13 @@ func (p *Project) Grant() policy.Grant {
 		Attachments: policy.Attachments{Unlimited: true},
 		Level:       level,
 	}
+}
+
+// Jail returns the policy of a jail that shows no directory, with the level that the project
+// requires.
+func (p *Project) Jail() jail.Policy {
+	least, _ := jail.ParseLevel(p.Level) // an unknown level is the strongest
+	return jail.Policy{Least: least, Runsc: p.Ceiling.Runsc()}
 }
 
 // Overlay is the mode of a mount whose changes stay in the session's overlay.

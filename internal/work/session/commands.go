@@ -139,18 +139,9 @@ func (c *Commands) Able() error {
 
 // require puts the level that the program requires into a policy.
 func (c *Commands) require(p *jail.Policy) error {
-	switch c.level {
-	case policy.AnyLevel:
-	case policy.Landlock:
-		p.Least = jail.Landlock
-	case policy.Namespaces:
-		p.Least = jail.Namespaces
-	case policy.Container:
-		p.Least = jail.Container
-	default:
-		return &sandbox.Error{Op: "shell", Code: jail.ErrNoSandbox, Hint: "golem ran no command: require_os_sandbox requires the level " + c.level.String() + ", which this version does not have; run golem doctor to see the levels of this machine"}
-	}
-	return nil
+	least, err := jail.ParseLevel(c.level.String())
+	p.Least = max(p.Least, least)
+	return err
 }
 
 // mountsOf returns the mounts of commands that see these files.

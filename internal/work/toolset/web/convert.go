@@ -3,6 +3,7 @@ package web
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,14 +27,12 @@ import (
 func (in Intake) convert(ctx context.Context, c *project.Converter, suffix string, doc content, level string) ([]content, jail.Result, error) {
 	p := in.Jail
 	p.Limits.Output, p.Strongest = maxDocument+1<<20, true
-	switch level {
-	case "landlock":
-		p.Least = jail.Landlock
-	case "namespaces":
-		p.Least = jail.Namespaces
-	default:
-		p.Least = jail.Container
+	least, err := jail.ParseLevel(cmp.Or(level, jail.Container.String()))
+	if err != nil {
+		return nil, jail.Result{}, jail.CommandError(err)
 	}
+	weaker := p.Least < least // another level can be accepted
+	p.Least = max(p.Least, least)
 	j, err := jail.Start(p, in.Now)
 	if err != nil {
 		if err = jail.CommandError(err); sandbox.CodeOf(err) == jail.ErrNoSandbox && p.Least == jail.Container {
@@ -41,7 +40,11 @@ func (in Intake) convert(ctx context.Context, c *project.Converter, suffix strin
 			if _, reason, ok := strings.Cut(why, " requires the level container: "); ok {
 				why = reason
 			}
-			err = intakeError(doc.name, jail.ErrNoSandbox, "nothing was stored; converters run at the level container: %s; --jail namespaces accepts a weaker level, and --raw stores the document without converting it", why)
+			accept := ""
+			if weaker {
+				accept = "--jail namespaces accepts a weaker level, and "
+			}
+			err = intakeError(doc.name, jail.ErrNoSandbox, "nothing was stored; converters run at the level container: %s; %s--raw stores the document without converting it", why, accept)
 		}
 		return nil, jail.Result{}, err
 	}
