@@ -99,7 +99,7 @@ func (s *PortServer) answer(c net.Conn) {
 		}
 	}
 	if r.Remove != 0 {
-		a.Removed = s.ports.Withdraw(r.Remove)
+		a.Removed = s.ports.withdraw(r.Remove)
 	}
 	a.Ports = s.ports.List()
 	json.NewEncoder(c).Encode(a)

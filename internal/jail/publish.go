@@ -115,9 +115,9 @@ func (p *Ports) List() (list []Port) {
 	return list
 }
 
-// Withdraw closes a port of the host. It reports whether it was published. Connections
+// withdraw closes a port of the host. It reports whether it was published. Connections
 // that are open stay open.
-func (p *Ports) Withdraw(host uint16) bool {
+func (p *Ports) withdraw(host uint16) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := slices.IndexFunc(p.published, func(one publishedPort) bool { return one.Host == host })
