@@ -272,16 +272,28 @@ func TestContainerRefused(t *testing.T) {
 	}
 }
 
+// TestUnusableRunsc checks that commands with content from strangers run at the level namespaces
+// if the runsc that the user named is missing, and that their results say so.
+func TestUnusableRunsc(t *testing.T) {
+	for _, strongest := range []bool{true, false} {
+		s, err := jail.Start(jail.Policy{Runsc: sandbox.Host(t.TempDir() + "/missing"), Least: jail.Namespaces, Strongest: strongest}, time.Now)
+		check(t, err)
+		r, err := s.Run(context.Background(), jail.Shell("true"))
+		check(t, errors.Join(err, s.Close()))
+		if r.Level != jail.Namespaces || r.NoRunsc != strongest {
+			t.Errorf("strongest %v: the level is %s, no runsc: %v", strongest, r.Level, r.NoRunsc)
+		}
+	}
+}
+
 // TestContainerForStrangers checks that commands with content from strangers run at the
-// level container if there is a runsc, and at the level namespaces if not. A directory at two
-// paths needs the level namespaces.
+// level container if there is a runsc. A directory at two paths needs the level namespaces.
 func TestContainerForStrangers(t *testing.T) {
 	for name, test := range map[string]struct {
 		policy jail.Policy
 		want   jail.Level
 	}{
 		"a runsc":   {jail.Policy{Runsc: sandbox.Host(testutil.Runsc(t))}, jail.Container},
-		"missing":   {jail.Policy{Runsc: sandbox.Host(t.TempDir() + "/missing")}, jail.Namespaces},
 		"two paths": {jail.Policy{Runsc: sandbox.Host(testutil.Runsc(t)), Second: "/home/somebody/project", SecondOf: jail.Work, Mounts: []jail.Mount{{Source: sandbox.Host(t.TempDir()), Target: jail.Work}}}, jail.Namespaces},
 	} {
 		test.policy.Least, test.policy.Strongest = jail.Namespaces, true
@@ -289,8 +301,8 @@ func TestContainerForStrangers(t *testing.T) {
 		check(t, err)
 		r, err := s.Run(context.Background(), jail.Shell("true"))
 		check(t, errors.Join(err, s.Close()))
-		if r.Level != test.want {
-			t.Errorf("%s: the level is %s, want %s", name, r.Level, test.want)
+		if r.Level != test.want || r.NoRunsc {
+			t.Errorf("%s: the level is %s, want %s; no runsc: %v", name, r.Level, test.want, r.NoRunsc)
 		}
 	}
 }

@@ -67,6 +67,7 @@ type Result struct {
 
 	NoSockets string // why it had no Unix sockets, "" if it had
 	NoNetwork string // why commands had no network although the policy has one, "" otherwise
+	NoRunsc   bool   // the runsc that the user named for content from strangers does not work
 
 	Refused Refused // hosts that the command asked for and may not reach
 

@@ -22,6 +22,22 @@ const containerFix = "install gVisor's runsc in /usr/local/bin, or name its file
 // oldestRunsc is the oldest release of runsc that golem starts.
 const oldestRunsc = "release-20240101"
 
+// chooseRunsc requires the level container if the commands are to run there and there is a
+// runsc. It reports whether the user named one that does not work.
+func (p *Policy) chooseRunsc() (unusable bool, err error) {
+	if p.Least != Container && (!p.Strongest || p.Second != "") { // the level container shows no second path
+		return false, nil
+	}
+	file, err := findRunsc(string(p.Runsc))
+	switch {
+	case err == nil:
+		p.Runsc, p.Least = file, Container
+	case p.Least == Container:
+		return false, noSandbox("require_os_sandbox or --jail requires the level container: "+inLine(err), containerFix)
+	}
+	return err != nil && p.Runsc != "", nil
+}
+
 // findRunsc returns the file of runsc, without symlinks in its path, after it has shown
 // that it works. Without a name it looks in the directories where programs are installed.
 // It does not follow PATH, which a project can influence.

@@ -31,6 +31,7 @@ type Jail struct {
 
 	supervisor *supervisor // the network of commands at the level landlock, nil for none
 	noNetwork  string      // why commands have no network although the policy has one
+	noRunsc    bool        // the runsc that the user named does not work
 
 	mu      sync.Mutex
 	idle    []*wire          // cells that wait for a command
@@ -43,6 +44,20 @@ type Jail struct {
 // Start starts a jail at the best level that this machine provides. The caller must
 // close it. If the policy requires a better level, the error is ErrNoSandbox.
 func Start(p Policy, now func() time.Time) (*Jail, error) {
+	noRunsc, err := p.chooseRunsc()
+	if err != nil {
+		return nil, err
+	}
+	s, err := startBest(p, now)
+	if err == nil {
+		s.noRunsc = noRunsc
+	}
+	return s, err
+}
+
+// startBest starts a jail at the best level up to namespaces, or at the level container if
+// the policy requires it.
+func startBest(p Policy, now func() time.Time) (*Jail, error) {
 	for _, m := range p.Mounts {
 		if !utf8.ValidString(string(m.Source)) {
 			return nil, &sandbox.Error{Op: "jail", Path: m.Target, Code: sandbox.ErrInvalid, Hint: "the name of its directory on the host is not valid UTF-8, so commands cannot see it: rename it"}
@@ -54,15 +69,6 @@ func Start(p Policy, now func() time.Time) (*Jail, error) {
 	for _, name := range p.Etc {
 		if err := CheckEtc(name); err != nil {
 			return nil, err
-		}
-	}
-	if p.Strongest && p.Second == "" || p.Least == Container { // the level container shows no second path
-		file, err := findRunsc(string(p.Runsc))
-		if err != nil && p.Least == Container {
-			return nil, noSandbox("require_os_sandbox or --jail requires the level container: "+inLine(err), containerFix)
-		}
-		if err == nil {
-			p.Runsc, p.Least = file, Container
 		}
 	}
 	needs, out := "require_os_sandbox or --jail requires the level "+p.Least.String(), "run golem doctor to see what is missing"
@@ -567,7 +573,7 @@ func (s *Jail) left(output Output, initial []string) *Left {
 
 // result returns the result of a command from its verdict.
 func (s *Jail) result(ctx context.Context, v verdict, began time.Time, l Limits) Result {
-	return Result{Level: s.level, Took: s.now().Sub(began), CPU: v.CPU, Peak: v.Peak, Late: v.Late, Stopped: ctx.Err() != nil, Loose: s.loose(), Limits: l, NoSockets: v.NoSockets, NoNetwork: s.noNetwork}
+	return Result{Level: s.level, Took: s.now().Sub(began), CPU: v.CPU, Peak: v.Peak, Late: v.Late, Stopped: ctx.Err() != nil, Loose: s.loose(), Limits: l, NoSockets: v.NoSockets, NoNetwork: s.noNetwork, NoRunsc: s.noRunsc}
 }
 
 // complete adds to the result of a command where its changes are recorded, and how it

@@ -300,7 +300,8 @@ func examineContainer(p *program.Program) finding {
 	err := tryContainer(try)
 	var known *sandbox.Error
 	if errors.As(err, &known) {
-		f.Holds, f.Why = "no", "optional: "+visible.Text(known.Hint)
+		_, why, _ := strings.Cut(known.Hint, jail.Container.String())
+		f.Holds, f.Why = "no", "optional, commands use it only if you ask for it: "+visible.Text(strings.TrimPrefix(strings.TrimPrefix(why, ": "), ", and "))
 	} else if err != nil {
 		f.Holds, f.Why = "no", "optional: "+visible.Text(err.Error())+"; install another release of gVisor's runsc"
 	}

@@ -50,6 +50,9 @@ func Exec(x Execer) tool.Tool {
 			if result.NoNetwork != "" {
 				r.Notes = append(r.Notes, "it had no network: "+result.NoNetwork)
 			}
+			if result.NoRunsc {
+				r.Notes = append(r.Notes, noRunsc)
+			}
 			if result.Changed != nil {
 				l := approval.Classify("exec", files, result.Changed)
 				r.Deferred, r.Notes = l.Deferred(), append(r.Notes, l.Notes()...)

@@ -95,6 +95,9 @@ func (v view) hints(stdout, stderr string) []string {
 	if v.NoNetwork != "" {
 		hints = append(hints, "commands here have no network: "+v.NoNetwork)
 	}
+	if v.NoRunsc {
+		hints = append(hints, noRunsc)
+	}
 	if v.NoSockets != "" && matches(output, noUnix) {
 		hints = append(hints, "commands here have no Unix sockets: "+v.NoSockets)
 	}
@@ -114,6 +117,9 @@ func (v view) hints(stdout, stderr string) []string {
 	}
 	return append(hints, v.suggestPath(output)...)
 }
+
+// noRunsc says that commands on untrusted content run without the runsc that the user named.
+const noRunsc = "jail.runsc names no usable runsc, so commands on untrusted content run at a weaker level; golem doctor says why"
 
 // writeAdvice says how a command may write at more places, if it failed at a read-only one.
 func writeAdvice(output string) string {
