@@ -401,7 +401,8 @@ func TestPullRequestOfChanges(t *testing.T) {
 	}
 	seen, code := p.golem("pr", "--repo", s.URL+"/o/r", "--title", "Say two", "--yes")
 	commit := s.branch("fix-it")
-	if code != 0 || commit == "" || !strings.Contains(seen, commit) {
+	if code != 0 || commit == "" || !strings.Contains(seen, commit) || !strings.Contains(seen, "note: not in the commit: /.golem/x (protected)\n") ||
+		!strings.Contains(seen, "note: not in the commit: /no.log (ignored by git)\n") {
 		t.Fatalf("code %d, branch %q\n%s", code, commit, seen)
 	}
 	show := exec.Command("git", "show", "--raw", "--no-abbrev", "--format=%s|%an|%P", commit)

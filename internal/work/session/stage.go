@@ -99,17 +99,17 @@ func (c *Commits) stage(ctx context.Context, one git.Commit, beyond settle.Beyon
 // apply. tracked returns the files of the repository at a path or below it.
 func (l *ChangeList) gather(r *Review, root string, files map[string]git.File, tracked func(string) ([]string, error)) (skipped []string, err error) {
 	contents := l.Contents()
-	protected, others := 0, 0
+	var protected, others []string
 	for _, f := range r.Files {
 		name := strings.TrimPrefix(strings.TrimPrefix(f.Path, root), "/")
 		switch {
 		case f.Protected != "" || f.Git:
-			protected++
+			protected = append(protected, f.Path)
 			continue
 		case f.Conflict:
 			return nil, &sandbox.Error{Op: "pr", Path: f.Path, Code: sandbox.ErrConflict, Hint: "it also changed in your directory since the session changed it; golem apply --merge combines both versions"}
 		case f.Kind == overlay.Special:
-			others++
+			others = append(others, f.Path)
 			continue
 		}
 		if f.OldKind == overlay.Dir && f.Kind != overlay.Dir {
@@ -134,12 +134,16 @@ func (l *ChangeList) gather(r *Review, root string, files map[string]git.File, t
 			}
 		}
 	}
-	for _, n := range []struct {
-		n   int
-		why string
-	}{{protected, "protected"}, {others, "a pipe, socket or device"}, {len(r.Ignored), "ignored by git"}} {
-		if n.n > 0 {
-			skipped = append(skipped, "skipped "+visible.Count(n.n, "path")+": "+n.why)
+	var inIgnored []string
+	for _, files := range r.Ignored {
+		inIgnored = append(inIgnored, files.Path)
+	}
+	for _, left := range []struct {
+		names []string
+		why   string
+	}{{protected, "protected"}, {others, "a pipe, socket or device"}, {inIgnored, "ignored by git"}} {
+		if len(left.names) > 0 {
+			skipped = append(skipped, "not in the commit: "+listNames("", left.names)+" ("+left.why+")")
 		}
 	}
 	return skipped, nil

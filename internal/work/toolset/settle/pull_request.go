@@ -138,7 +138,9 @@ func (p *publication) prepare(ctx context.Context) (tool.Preparation, error) {
 			Diff: filecontent.Diff("", "pull request", "", pr.Title+"\n\n"+pr.Body)}}, changes...)
 	}
 	ready := tool.NewPreparation(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
-		return p.publish(ctx, to, pr, was, versionsIn(list))
+		r, err := p.publish(ctx, to, pr, was, versionsIn(list))
+		r.Notes = slices.Concat(skipped, r.Notes)
+		return r, err
 	}, changes...)
 	ready.Summary = describePublication(pr, was, len(commits.Commits))
 	_, ready.Warnings = describeCommits(list, "")
