@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -108,8 +109,9 @@ func (d *OpenWorker) intake(step *calltree.Step, g tool.Gate) (web.Intake, io.Cl
 	l := g.Grant.Limits
 	p := d.program.Project.Jail()
 	p.Limits = jail.Limits{Time: l.Time, CPU: l.CPU, Memory: l.Memory, Processes: l.Pids, FileSize: l.FileSize}
+	machine, _ := os.Hostname()
 	return web.Intake{Project: d.program.Project, Scanners: c.Scanners, Now: d.program.options.Now,
-		Jail: p,
+		Jail: p, Owner: machine + "\n" + string(d.program.Storage.Dir()),
 		Lock: func(ctx context.Context) (func() error, error) {
 			return d.records.Folder.Lock(ctx, "intake", d.records.Process)
 		},

@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -191,9 +193,12 @@ func (in Intake) place(to string) (place, error) {
 	return place{files, to}, nil
 }
 
-// unfinished begins the names of directories that golem is writing. Only the golem that has
-// the lock writes one, so any other was left by one that was killed.
-const unfinished = ".golem-intake-"
+// unfinished returns what begins the names of directories that golem is writing. Only the
+// golem that has the lock of Owner writes one, so any other was left by one that was killed.
+func (in Intake) unfinished() string {
+	sum := sha256.Sum256([]byte(in.Owner))
+	return ".golem-intake-" + hex.EncodeToString(sum[:8]) + "-"
+}
 
 // store stores contents in a new directory, all or none. It gives the directory its name when
 // everything in it is on the disk.
@@ -212,13 +217,13 @@ func (in Intake) store(ctx context.Context, files *sandbox.Sandbox, at string, l
 		return err
 	}
 	for _, e := range there {
-		if strings.HasPrefix(e.Name, unfinished) {
+		if strings.HasPrefix(e.Name, in.unfinished()) {
 			if err := files.DeleteAll(ctx, path.Join(dir, e.Name)); err != nil {
 				return err
 			}
 		}
 	}
-	temp := path.Join(dir, unfinished+path.Base(at))
+	temp := path.Join(dir, in.unfinished()+path.Base(at))
 	defer func() {
 		if err != nil {
 			files.DeleteAll(context.WithoutCancel(ctx), temp)

@@ -45,6 +45,9 @@ type Intake struct {
 	Scanners func() (*scan.Set, error)
 	Jail     jail.Policy // of converters, without mounts and network
 	Now      func() time.Time
+	// Owner names the golem that Lock is about, so that another one, such as that of another
+	// machine with the same directory, keeps the documents that it is storing.
+	Owner string
 	// Lock waits until no other golem stores documents of the program.
 	Lock func(ctx context.Context) (release func() error, err error)
 }

@@ -266,3 +266,31 @@ func TestSafeName(t *testing.T) {
 		}
 	}
 }
+
+// TestSharedInput checks which unfinished directories an intake removes: those of its own
+// golem that was killed, and not those that another golem is writing in the same mount.
+func TestSharedInput(t *testing.T) {
+	dir := t.TempDir()
+	in, to, err := newIntake(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := in
+	in.Owner, other.Owner = "one", "other"
+	own, others := filepath.Join(dir, "in", in.unfinished()+"a"), filepath.Join(dir, "in", other.unfinished()+"a")
+	for _, name := range []string{own, others} {
+		if err := os.MkdirAll(name, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, err := in.run(t.Context(), IntakeArgs{Source: "a.txt", Raw: true}, to, content{name: "a.txt", data: []byte("a")}, "a.txt")
+	if err != nil || r.Err != nil {
+		t.Fatal(err, r.Err)
+	}
+	if _, err := os.Stat(own); !os.IsNotExist(err) {
+		t.Errorf("its own unfinished directory is there: %v", err)
+	}
+	if _, err := os.Stat(others); err != nil {
+		t.Errorf("the directory of another golem: %v", err)
+	}
+}
