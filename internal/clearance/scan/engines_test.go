@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/hex"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -54,9 +55,12 @@ func TestInstalledEngines(t *testing.T) {
 		if !installed(t, "yara") {
 			return
 		}
-		try(t, Options{Run: runHere, Yara: []string{rules}}, "yara", "rule own_mark\n")
+		from := func(file string) []Content {
+			return []Content{{Path: file, Open: func() (io.ReadCloser, error) { return os.Open(file) }}}
+		}
+		try(t, Options{Run: runHere, Yara: from(rules)}, "yara", "rule own_mark\n")
 		for _, wrong := range []string{broken, filepath.Join(dir, "missing.yar")} {
-			v := newSet(t, Options{Run: runHere, Yara: []string{wrong}}).Scan(t.Context(), of("a", []byte("words")))
+			v := newSet(t, Options{Run: runHere, Yara: from(wrong)}).Scan(t.Context(), of("a", []byte("words")))
 			if !v.Held {
 				t.Errorf("%s: not held", filepath.Base(wrong))
 			}

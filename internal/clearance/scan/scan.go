@@ -102,11 +102,11 @@ type Run func(ctx context.Context, argv []string, stdin io.Reader) (stdout []byt
 type Options struct {
 	Scanners []string // which of ours run: format, size, content, secrets, malware; none: all
 	Limits   Limits
-	Allow    []string // kinds of binary files that do not hold: image/png, application/*
-	Cache    Cache    // may be nil
-	Clamd    Dial     // connects to clamd's socket; nil: not used
-	Clamscan []string // the program with its options, run by Run; empty: not used
-	Yara     []string // files with rules for the program yara, run by Run
+	Allow    []string  // kinds of binary files that do not hold: image/png, application/*
+	Cache    Cache     // may be nil
+	Clamd    Dial      // connects to clamd's socket; nil: not used
+	Clamscan []string  // the program with its options, run by Run; empty: not used
+	Yara     []Content // rules for the program yara, run by Run; it gets only their text
 	External []Command
 	Run      Run
 	Budget   *Budget // shared with other sets; nil: one for this set

@@ -359,7 +359,7 @@ func TestExternal(t *testing.T) {
 		{Run: runHere, External: []Command{{Name: "mine"}}},
 		{Run: runHere, External: []Command{{Argv: []string{"true"}}}},
 		{Run: runHere, External: []Command{{Name: "secrets", Argv: []string{"true"}}}},
-		{Scanners: []string{"secret"}}, {Clamscan: []string{"clamscan"}}, {Yara: []string{"a.yar"}},
+		{Scanners: []string{"secret"}}, {Clamscan: []string{"clamscan"}}, {Yara: []Content{of("a.yar", nil)}},
 	} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%+v: accepted", o)
@@ -386,7 +386,7 @@ func TestEngines(t *testing.T) {
 		t.Run(c.engine+" "+c.name, func(t *testing.T) {
 			o := Options{Run: speak(c.script)}
 			if c.engine == "yara" {
-				o.Yara = []string{"rules.yar"}
+				o.Yara = []Content{of("dir/rules.yar", []byte("rule"))}
 			} else {
 				o.Clamscan = []string{"clamscan"}
 			}
@@ -396,12 +396,34 @@ func TestEngines(t *testing.T) {
 			}
 		})
 	}
-	// The script around yara passes the program a file with the bytes, and returns its
-	// exit code.
-	script := strings.Replace(yaraScript, "yara --no-warnings", "show", 1)
-	out, exit, err := runHere(t.Context(), []string{"sh", "-c", `show() { echo "$1"; cat "$2"; return 7; }; ` + script, "yara", "rules.yar"}, strings.NewReader("the bytes"))
-	if string(out) != "rules.yar\nthe bytes" || exit != 7 || err != nil {
-		t.Errorf("got %q, %d, %v", out, exit, err)
+	// The script around yara passes the program files with the rules and the content, and
+	// returns its exit code.
+	var argv []string
+	given := func(ctx context.Context, with []string, stdin io.Reader) ([]byte, int, error) {
+		argv = slices.Clone(with)
+		argv[2] = `show() { shift; for f; do echo "[${f##*/}]"; cat "$f"; done; return 7; }; ` + strings.Replace(argv[2], "yara --no", "show --no", 1)
+		out, exit, err := runHere(ctx, argv, stdin)
+		if exit != 7 {
+			t.Errorf("exit code %d", exit)
+		}
+		return out, 0, err
+	}
+	for _, content := range []string{"bytes", ""} {
+		got, err := yara{[]Content{of("/x/a b.yar", []byte("one\n")), of("/y/none.yar", nil), of("/z/a b.yar", []byte("two"))}, given}.Scan(t.Context(), of("a.txt", []byte(content)))
+		if err != nil || argv[3] != "yara" {
+			t.Fatal(err)
+		}
+		var lines string
+		for _, f := range got {
+			lines += strings.TrimPrefix(f.What, "rule ") + "\n"
+		}
+		if want := "[a\none\n[none.yar]\n[a\ntwo[content]\n" + content; strings.TrimSpace(lines) != strings.TrimSpace(want) {
+			t.Errorf("%q: got %q, want %q", content, lines, want)
+		}
+	}
+	big := yara{[]Content{of("a.yar", make([]byte, maxRules)), of("b.yar", []byte("x"))}, given}
+	if _, err := big.Scan(t.Context(), of("a.txt", nil)); err == nil || !strings.Contains(err.Error(), "rules are larger than 64 MiB") {
+		t.Errorf("large rules: got %v", err)
 	}
 }
 

@@ -25,18 +25,22 @@ func TestMain(m *testing.M) {
 // TestExternal runs the scanners of a project in the jail. They see the content, and not the
 // user's files.
 func TestExternal(t *testing.T) {
-	secret := filepath.Join(t.TempDir(), "secret")
-	if err := os.WriteFile(secret, []byte("hunter2"), 0o644); err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	secret := filepath.Join(dir, "secret")
+	for name, text := range map[string]string{"secret": "hunter2", "own.yar": `rule own_mark { strings: $a = "some BAD" condition: $a }`} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
 	tests := map[string]struct{ command, want string }{ // want is a part of its finding, "" for none
 		"finds":   {`grep -q BAD && { echo found BAD; exit 1; }; exit 0`, "found BAD"},
 		"clean":   {`cat > /dev/null; exit 0`, ""},
 		"missing": {`exec there-is-no-such-program`, "not on this machine"},
 		"reads":   {`cat ` + secret + ` && exit 1; exit 0`, ""},
+		"beside":  {`cat ` + jail.Tools + `/*/* && exit 1; exit 0`, ""},
 		"killed":  {`kill -9 $$`, "signal"},
 	}
-	file := "sandbox: {root: .}\nclearance:\n  scanners: [size]\n  external:\n"
+	file := "sandbox: {root: .}\nclearance:\n  scanners: [size]\n  malware: {yara: [" + filepath.Join(dir, "own.yar") + "]}\n  external:\n"
 	for name, test := range tests {
 		file += fmt.Sprintf("    %s: {command: [sh, -c, %q]}\n", name, test.command)
 	}
@@ -57,6 +61,9 @@ func TestExternal(t *testing.T) {
 		if got := found[name]; (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
+	}
+	if got := found["yara"]; got != "rule own_mark" && !strings.Contains(got, "not on this machine") {
+		t.Errorf("yara: got %q", got)
 	}
 	if !v.Held {
 		t.Error("the content is not held")

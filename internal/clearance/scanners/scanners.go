@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"path"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -45,7 +45,7 @@ func Open(from Options) (*Set, error) {
 		o.Clamscan = []string{"clamscan", "--database=" + jail.Tools + "/clamav"}
 	}
 	for _, file := range e.Yara {
-		o.Yara = append(o.Yara, s.show(string(file)))
+		o.Yara = append(o.Yara, scan.Content{Path: filepath.ToSlash(string(file)), Open: func() (io.ReadCloser, error) { return openRules(string(file)) }})
 	}
 	for _, x := range e.External {
 		o.External = append(o.External, scan.Command{Name: x.Name, Argv: x.Command})
@@ -73,12 +73,22 @@ type Set struct {
 	jail *jail.Jail
 }
 
-// show mounts the directory of a file of the host for external scanners, and returns the
-// path of the file there.
-func (s *Set) show(file string) string {
-	target := fmt.Sprintf("%s/rules%d", jail.Tools, len(s.policy.Mounts))
-	s.policy.Mounts = append(s.policy.Mounts, jail.Mount{Source: sandbox.Host(filepath.Dir(file)), Target: target})
-	return path.Join(target, filepath.Base(file))
+// openRules opens a file with rules. Its path had no symlinks when golem checked it. Models
+// read the errors, so they have only the name of the file.
+func openRules(file string) (io.ReadCloser, error) {
+	name := sandbox.Shown(filepath.Base(file))
+	real, err := filepath.EvalSymlinks(file)
+	if err != nil {
+		return nil, fmt.Errorf("its rules %s do not exist or cannot be read", name)
+	}
+	if info, err := os.Lstat(file); err != nil || real != file || !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("its rules %s are not a file, or it is reached by a symlink now", name)
+	}
+	r, err := os.Open(file)
+	if err != nil {
+		return nil, fmt.Errorf("its rules %s cannot be read", name)
+	}
+	return r, nil
 }
 
 // run runs an external scanner in the jail. It sees the system and its input, has no

@@ -231,6 +231,13 @@ func (r Request) addScanners(add permit) {
 	if e.Clamd != "" {
 		add(Usual, r.Project.PlaceOf("clearance.malware.clamd").String(), "clamd sees the results, at "+visible.Quote(string(e.Clamd)))
 	}
+	for _, file := range e.Yara {
+		risk, shown := Risky, visible.Quote(string(file))+", outside the program"
+		if rel, inside := r.inside(string(file)); inside {
+			risk, shown = Usual, visible.Quote(filepath.ToSlash(rel))
+		}
+		add(risk, r.Project.PlaceOf("clearance.malware.yara").String(), "the scanner yara gets the text of "+shown)
+	}
 	if len(e.Allow) > 0 {
 		add(Risky, r.Project.PlaceOf("clearance.allow").String(), "scanners do not hold back binary files of the kinds "+visible.Quote(strings.Join(e.Allow, ", ")))
 	}
@@ -238,6 +245,16 @@ func (r Request) addScanners(add permit) {
 
 // allScanners are those that look at results unless a project chooses others.
 var allScanners = []string{"format", "size", "content", "secrets", "malware"}
+
+// inside returns a path without symlinks relative to the program's directory, and whether it
+// is in there.
+func (r Request) inside(real string) (rel string, ok bool) {
+	root, err := filepath.EvalSymlinks(r.Root)
+	if err == nil {
+		rel, err = filepath.Rel(root, real)
+	}
+	return rel, err == nil && filepath.IsLocal(rel)
+}
 
 // comparePlaces orders places by file and line.
 func comparePlaces(a, b string) int {

@@ -212,6 +212,8 @@ func TestPermissions(t *testing.T) {
 		"a model":    {"sandbox: {root: ., mode: ro}\nmodel: ollama:x\n", "---\nsandbox: inherit\n---\nGo.\n", []string{"golem-forge.config.yaml:2 the model"}},
 		"a jail": {"sandbox: {root: ., mode: ro, require_os_sandbox: false}\njail: {etc: [ssh, ssl]}\n", "---\nsandbox: inherit\n---\nGo.\n",
 			[]string{"golem-forge.config.yaml:1 commands run at any level of the jail", "golem-forge.config.yaml:2 commands see in /etc also ssh, ssl"}},
+		"rules of yara": {"sandbox: {root: ., mode: ro}\nclearance: {malware: {yara: [own.yar,\n  /opt/rules.yar]}}\n", "---\nsandbox: inherit\n---\nGo.\n",
+			[]string{"golem-forge.config.yaml:2 the scanner yara gets the text of own.yar", "golem-forge.config.yaml:2 the scanner yara gets the text of /opt/rules.yar, outside the program"}},
 		"usual limits": {"sandbox: {root: ., mode: ro, require_os_sandbox: namespaces}\nlimits: {memory: 2GiB, pids: 512, time: 2m, cpu: 1m, output: 50KB, file_size: 1GiB}\nbudget: {turns: 500, workers: 200}\ndelegation: {max_depth: 5}\n" +
 			"clearance: {limits: {max_files: 10, max_bytes: 4GiB, scan_bytes: 32MiB, scan_time: 1m, max_percent: 50}}\n", "---\nsandbox: inherit\n---\nGo.\n", nil},
 		"raised limits": {"sandbox: {root: ., mode: ro}\nlimits: {memory: 900GiB, pids: 4194304,\n  time: 100h, cpu: 200h,\n  output: 1GiB, file_size: 2GiB}\nbudget: {turns: 501, workers: 201}\ndelegation: {max_depth: 6}\n" +

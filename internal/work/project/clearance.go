@@ -2,6 +2,7 @@ package project
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -42,8 +43,9 @@ func (l clearanceReader) readEngines() {
 	}
 	if n, ok := l.valueAt("clearance", "malware", "yara"); ok {
 		for _, item := range n.Items {
-			file, _ := l.hostPath("clearance.malware.yara", item)
-			e.Yara = append(e.Yara, sandbox.Host(file))
+			if file, ok := l.readableFile("clearance.malware.yara", item); ok {
+				e.Yara = append(e.Yara, sandbox.Host(file))
+			}
 		}
 	}
 	external, _ := l.tree.At("clearance", "external")
@@ -53,6 +55,27 @@ func (l clearanceReader) readEngines() {
 		}
 	}
 	slices.SortFunc(e.External, func(a, b External) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// readableFile returns the path, without symlinks, of a file that commands or workers may
+// read although no mount shows it. It is none that a mount may not show.
+func (l clearanceReader) readableFile(label string, n strictyaml.Node) (file string, ok bool) {
+	file, ok = l.hostPath(label, n)
+	if !ok {
+		return "", false
+	}
+	rel, inside := relative(file, l.root, l.real)
+	real := resolveLinks(file)
+	what, hint := l.checkShowable(real)
+	if kernel := kernelDir(file); kernel != "" {
+		what, hint = "is under "+kernel, "there are no files of yours there"
+	} else if inside && real != filepath.Join(l.real, rel) { // a worker may have made it
+		what, hint = "is reached by a symlink", "name the file that the symlink points to"
+	}
+	if what != "" {
+		l.problems.Add(n, label+": "+sandbox.Shown(n.Text)+" "+what, hint)
+	}
+	return real, what == ""
 }
 
 // readExternal reads a scanner of the user.

@@ -328,6 +328,39 @@ func TestKernelDirectories(t *testing.T) {
 	}
 }
 
+// TestRulesOfYara checks that a project names no rules for yara that a mount may not show.
+func TestRulesOfYara(t *testing.T) {
+	w := newWorld(t)
+	must(t, os.MkdirAll(filepath.Join(w.env.State, "layers"), 0o777))
+	for name, file := range map[string]string{"own.yar": w.program, "foreign.yar": w.env.Home, "kept.yar": w.env.State} {
+		must(t, os.WriteFile(filepath.Join(file, name), nil, 0o666))
+	}
+	must(t, os.Symlink(filepath.Join(w.env.Home, "foreign.yar"), filepath.Join(w.program, "led.yar")))
+	must(t, os.Symlink(w.env.Home, filepath.Join(w.program, "in", "led")))
+	must(t, os.Symlink(filepath.Join(w.env.State, "kept.yar"), filepath.Join(w.env.Home, "led.yar")))
+	ceiling, err := project.ParsePolicy("policy.yaml", []byte("roots: ["+w.program+"]\n"), nil)
+	must(t, err)
+	for _, test := range []struct{ file, free, limited string }{
+		{"own.yar", "", ""},
+		{"missing.yar", "", ""},
+		{"~/foreign.yar", "", "may not be mounted; policy.yaml:1 lists"},
+		{"~/missing.yar", "", "may not be mounted; policy.yaml:1 lists"},
+		{"led.yar", "is reached by a symlink", "is reached by a symlink"},
+		{"in/led/foreign.yar", "is reached by a symlink", "is reached by a symlink"},
+		{"../state/kept.yar", "shows golem's own state", "shows golem's own state"},
+		{"~/led.yar", "shows golem's own state", "shows golem's own state"},
+		{"/proc/self/cwd/own.yar", "is under /proc", "is under /proc"},
+	} {
+		for want, ceiling := range map[*string]project.Ceiling{&test.free: nil, &test.limited: {ceiling}} {
+			w.env.Ceiling = ceiling
+			_, err := w.parse(`clearance: {malware: {yara: [` + test.file + `]}}`)
+			if *want == "" && err != nil || *want != "" && (err == nil || !strings.Contains(err.Error(), "clearance.malware.yara: "+test.file+" "+*want)) {
+				t.Errorf("%s: got %v, want %q", test.file, err, *want)
+			}
+		}
+	}
+}
+
 // TestState checks that no mount shows golem's state, and that no mount lies in it.
 func TestState(t *testing.T) {
 	w := newWorld(t)

@@ -82,9 +82,6 @@ func (l *loader) resolveSource(e entry) (source, base sandbox.Host, real string,
 	if what == "" {
 		what, hint = l.checkShowable(real)
 	}
-	if place, denied := l.env.Ceiling.DeniedRoot(real); what == "" && denied {
-		what, hint = "may not be mounted", rootHint(place)
-	}
 	if e.source.Place == strictyaml.Default && kernelDir(l.real) != "" { // one problem for all defaults
 		l.problems.Note(strictyaml.Problem{Place: strictyaml.Place{Source: l.real}, What: "a directory of the kernel",
 			Hint: "there are no files of yours here; cd into a project directory, or name one: golem exec --root DIR, golem run ./DIR"})
@@ -119,13 +116,19 @@ func resolveExisting(folder string) (real, what, hint string) {
 	return real, "", ""
 }
 
-// checkShowable returns why a mount may not show a directory to workers. The path has no
-// symlinks.
+// checkShowable returns why golem may not show a directory or a file to workers. The path has
+// no symlinks.
 func (l *loader) checkShowable(real string) (what, hint string) {
 	if kernel := kernelDir(real); kernel != "" {
 		return "leads to " + kernel, "there are no files there; cd into a project directory, or name one: golem exec --root DIR, golem run ./DIR, or in the project file"
 	}
-	return l.checkHidden(real)
+	if what, hint = l.checkHidden(real); what != "" {
+		return what, hint
+	}
+	if place, denied := l.env.Ceiling.DeniedRoot(real); denied {
+		return "may not be mounted", rootHint(place)
+	}
+	return "", ""
 }
 
 // relative returns the path of a directory relative to the first of the others that
