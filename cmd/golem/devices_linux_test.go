@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -20,6 +19,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -60,40 +60,33 @@ func (u *deskUser) serveDevices() (base string) {
 	return "http://" + at
 }
 
-// pair runs golem desk pair. claim opens the link, and returns what the device shows.
+// pair runs golem desk pair at a terminal. claim opens the link, and returns what the device shows.
 func (u *deskUser) pair(claim func(link string) (word string), args ...string) (out string, err error) {
 	u.t.Helper()
-	reading, writing, err := os.Pipe()
-	if err != nil {
-		u.t.Fatal(err)
-	}
-	return u.pairAt(reading, writing, claim, args...)
-}
-
-// pairAt is pair with the stream that golem writes to, and its other end.
-func (u *deskUser) pairAt(reading, writing *os.File, claim func(link string) (word string), args ...string) (out string, err error) {
-	u.t.Helper()
+	person, terminal := newTerminal(u.t)
+	screen := testutil.NewScreen(u.t)
+	go screen.Watch(person)
 	cmd := exec.Command("golem", append([]string{"desk", "pair"}, args...)...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = u.dir, append(u.environ, "TERM=xterm"), writing, writing
-	in, wrong := cmd.StdinPipe()
-	if wrong != nil {
-		u.t.Fatal(wrong)
-	}
+	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = u.dir, append(u.environ, "TERM=xterm"), terminal, terminal, terminal
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := cmd.Start(); err != nil {
 		u.t.Fatal(err)
 	}
-	writing.Close()
-	r := bufio.NewReader(reading)
-	for link := ""; link == "" && err == nil; {
-		var line string
-		line, err = r.ReadString('\n')
-		if out += line; strings.Contains(line, "/pair#") {
-			link = strings.TrimSpace(line)
-			io.WriteString(in, claim(link)+"\n")
-		}
+	terminal.Close()
+	screen.Until("within five minutes:\r\nhttp")
+	screen.Until("\r\n")
+	shown, _ := screen.Seen()
+	_, link, _ := strings.Cut(shown, "within five minutes:\r\n")
+	link, _, _ = strings.Cut(link, "\r\n")
+	word := claim(link)
+	screen.Until(" > ")
+	if _, err := person.WriteString(word + "\r"); err != nil {
+		u.t.Fatal(err)
 	}
-	rest, _ := io.ReadAll(r)
-	return out + string(rest), cmd.Wait()
+	err = cmd.Wait()
+	<-screen.Over()
+	out, _ = screen.Seen()
+	return out, err
 }
 
 func newPhone(u *deskUser, base string) *phone {
@@ -206,7 +199,10 @@ func TestDevices(t *testing.T) {
 	base := u.serveDevices()
 	p, thief := newPhone(u, base), newPhone(u, base)
 
-	// Pairing: the word decides, and a link works once.
+	// Pairing: at a terminal, the word decides, and a link works once.
+	if out := u.mustGolem(2, ".", "desk", "pair", "phone", "--may", "high"); !strings.Contains(out, "golem desk pair asks you at a terminal") {
+		t.Errorf("without a terminal: %s", out)
+	}
 	if out, err := u.pair(func(link string) string { thief.claim(link); return "00000000" }, "phone"); err == nil || !strings.Contains(out, "golem did not pair it") {
 		t.Errorf("a wrong word: %v\n%s", err, out)
 	}
@@ -219,6 +215,9 @@ func TestDevices(t *testing.T) {
 	}, "phone", "--may", "low")
 	if err != nil || !strings.Contains(out, "phone is paired ("+p.id()+")") {
 		t.Fatalf("pair: %v\n%s", err, out)
+	}
+	if out := u.mustGolem(0, ".", "audit", "show", p.id()); !strings.Contains(out, "a person paired a device") || !strings.Contains(out, "phone may approve up to low risk") || !strings.Contains(out, "golem desk pair, at a terminal") {
+		t.Errorf("the journal does not have the pairing: %s", out)
 	}
 	if out := u.mustGolem(0, ".", "desk", "devices"); !strings.Contains(out, "phone  "+p.id()+"  may approve up to low risk") {
 		t.Errorf("the list: %s", out)
@@ -287,8 +286,7 @@ func TestDevices(t *testing.T) {
 	// Another device with a session of its own cannot use what this one signed. It reads the link
 	// from the QR code at a terminal.
 	shown := ""
-	person, terminal := newTerminal(t)
-	out, err = u.pairAt(person, terminal, func(link string) string { shown = link; return thief.claim(link) }, "tablet")
+	out, err = u.pair(func(link string) string { shown = link; return thief.claim(link) }, "tablet")
 	if err != nil {
 		t.Fatalf("pair: %v\n%s", err, out)
 	}
@@ -308,6 +306,12 @@ func TestDevices(t *testing.T) {
 	// A removed device neither sees nor decides.
 	form = thief.decision(path, "decline", 0)
 	u.mustGolem(0, ".", "desk", "devices", "rm", "tablet")
+	if out := u.mustGolem(0, ".", "audit", "show", "--all", "--decision", "revoked"); !strings.Contains(out, "the user removed tablet") {
+		t.Errorf("the journal does not have the removal: %s", out)
+	}
+	if out := u.mustGolem(0, ".", "audit", "show", thief.id()); !strings.Contains(out, "a person removed a device") || !strings.Contains(out, "a person paired a device") {
+		t.Errorf("the journal does not have the device: %s", out)
+	}
 	if status, said := thief.ask("POST", path, form); status != http.StatusUnauthorized || !slices.Contains(u.pending("notes"), id) {
 		t.Errorf("a removed device decided: %d %s", status, said)
 	}

@@ -37,18 +37,18 @@ func (f *programFlags) showDecision(w io.Writer, id string, filter *filterFlags,
 		story.choose(filter)
 		list = slices.DeleteFunc(list, func(r audit.Record) bool { return !filter.during(r.Time) })
 	}
-	if len(list) == 0 && story.isEmpty() { // a decision at a hub belongs to no directory
+	if len(list) == 0 && story.isEmpty() { // a decision at a hub or about a device belongs to no directory
 		o, wrong := f.options()
 		if wrong != nil {
 			return wrong
 		}
-		atHub, records, wrong := inbox.HubDecision(o, id)
+		elsewhere, records, wrong := inbox.UserDecision(o, id)
 		if wrong != nil {
 			return wrong
 		}
-		if atHub != nil {
-			defer atHub.Close()
-			folder, list, err = atHub, records, nil
+		if elsewhere != nil {
+			defer elsewhere.Close()
+			folder, list, err = elsewhere, records, nil
 		}
 	}
 	if err != nil {

@@ -1,12 +1,10 @@
 package cli
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"slices"
 	"strings"
@@ -64,6 +62,10 @@ trust, and makes no rules. Your configuration names the address: desk.url.`,
 		case at.URL == "":
 			return &sandbox.Error{Op: "desk pair", Code: sandbox.ErrInvalid, Hint: "your configuration does not say where the device reaches the desk; golem config edit --user, and write desk: {url: https://HOST}; docs/desk.md has two recipes"}
 		}
+		terminal := findTerminal(false)
+		if terminal == nil {
+			return usageError("golem desk pair asks you at a terminal; run it in one")
+		}
 		connection, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(cmd.Context(), "tcp", at.Listen)
 		if err != nil {
 			return &sandbox.Error{Op: "desk pair", Path: at.Listen, Code: sandbox.ErrInvalid, Hint: "no desk listens there; run golem desk in another terminal first"}
@@ -95,12 +97,11 @@ trust, and makes no rules. Your configuration names the address: desk.url.`,
 				return cmp.Or(context.Cause(ctx), err)
 			}
 		}
-		fmt.Fprint(cmd.OutOrStdout(), "The device shows eight characters. Type them here: ")
-		word, err := bufio.NewReader(io.LimitReader(cmd.InOrStdin(), 100)).ReadString('\n')
-		if err != nil && !(errors.Is(err, io.EOF) && word != "") {
-			return errors.New("nothing was typed, so golem did not pair the device")
+		word, err := newAsker(terminal, cmd.ErrOrStderr(), patience).askWord(ctx, device.Device{Name: name, May: may})
+		if err != nil {
+			return fmt.Errorf("golem did not pair the device: %w", err)
 		}
-		d, err := store.Confirm(code, word)
+		d, err := store.Confirm(code, word, withAccount("golem desk pair, at a terminal"))
 		if err != nil {
 			return err
 		}
@@ -108,6 +109,32 @@ trust, and makes no rules. Your configuration names the address: desk.url.`,
 		return nil
 	}
 	return cmd
+}
+
+// askWord asks for the characters that a device shows, and returns them.
+func (a *asker) askWord(ctx context.Context, d device.Device) (string, error) {
+	q, done, err := a.open(ctx)
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	q.options = func() []string { return []string{"the eight characters that the device shows", "[Ctrl-C] stop"} }
+	q.redraw = func() {
+		q.show([]row{{Mark: visible.Header, Text: "golem desk pair: " + d.Name + " may " + d.MayText()}})
+		q.showKeys(q.options()...)
+	}
+	q.begin()
+	for range maxTypos {
+		text, err := q.read()
+		switch {
+		case err == nil && len(text) == len(device.Word("")):
+			return text, nil
+		case err != nil && !errors.Is(err, errTypo):
+			return "", err
+		}
+		q.typo("please type the eight characters that the device shows")
+	}
+	return "", errLate
 }
 
 func newDeskDevices() *cobra.Command {
@@ -133,7 +160,7 @@ func newDeskDevices() *cobra.Command {
 			return printJSON(cmd.OutOrStdout(), append([]device.Device{}, list...))
 		}
 		for _, d := range list {
-			fmt.Fprintf(cmd.OutOrStdout(), "%s  %s  %s  %s\n", d.Name, d.ID, map[bool]string{true: "may decline", false: "may approve up to " + d.May + " risk"}[d.May == "decline"], d.Added.Local().Format(time.DateTime))
+			fmt.Fprintf(cmd.OutOrStdout(), "%s  %s  may %s  %s\n", d.Name, d.ID, d.MayText(), d.Added.Local().Format(time.DateTime))
 		}
 		if len(list) == 0 {
 			fmt.Fprintln(cmd.OutOrStdout(), "no devices; golem desk pair NAME adds one")
@@ -148,7 +175,7 @@ func newDeskDevices() *cobra.Command {
 			return err
 		}
 		defer store.Close()
-		if err := store.Remove(args[0]); err != nil {
+		if err := store.Remove(args[0], withAccount("golem desk devices rm")); err != nil {
 			return err
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "%s is removed; nothing that it signs counts any more\n", visible.Text(args[0]))

@@ -226,7 +226,7 @@ func (g *deviceGate) checkDecision(r *http.Request, one *page, call waitingCall)
 			}
 		}
 		if !d.MayApprove(risk) {
-			return "", refuse("the call has a " + risk + " risk, and " + sandbox.Shown(d.Name) + " may only " + mayText(d.May) + "; decide at your machine: golem approve " + call.id)
+			return "", refuse("the call has a " + risk + " risk, and " + sandbox.Shown(d.Name) + " may only " + d.MayText() + "; decide at your machine: golem approve " + call.id)
 		}
 	default:
 		return "", refuse("a device may approve what was on its screen, or decline; decide at your machine: golem approve " + call.id)
@@ -249,14 +249,6 @@ func hasAnswered(d device.Device, request string, records []audit.Record) bool {
 		front, _, _ := strings.Cut(r.Front, audit.AccountMark)
 		return r.Kind == audit.Answer && r.Request == request && front == deviceFront(d)
 	})
-}
-
-// mayText says what a device may do.
-func mayText(may string) string {
-	if may == "decline" {
-		return "decline"
-	}
-	return "approve up to " + may + " risk"
 }
 
 // serveDevices serves the pages for devices until ctx ends.

@@ -99,7 +99,7 @@ func (s *deviceStand) newDevice(name, may string) *testDevice {
 	}
 	d := &testDevice{deviceStand: s, key: key}
 	response, word := d.ask("POST", "/pair", url.Values{"code": {code}, "key": {hex.EncodeToString(raw)}})
-	one, err := s.store.Confirm(code, word)
+	one, err := s.store.Confirm(code, word, "")
 	if err != nil {
 		s.t.Fatalf("%s %s: %v", response.Status, word, err)
 	}
@@ -273,7 +273,7 @@ func TestRemovedDevice(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	if err := other.Remove("tablet"); err != nil {
+	if err := other.Remove("tablet", ""); err != nil {
 		t.Fatal(err)
 	}
 	if rest, err := io.ReadAll(ofTablet); err != nil || strings.Contains(string(rest), "event:") {

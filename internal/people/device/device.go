@@ -1,5 +1,6 @@
 // Package device keeps the devices from which the user may decide about calls, and verifies
-// what they sign. A device has a key that its browser does not export.
+// what they sign. A device has a key that its browser does not export. A journal of its own has
+// each pairing and each removal.
 package device
 
 import (
@@ -11,6 +12,7 @@ import (
 	"crypto/subtle"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/big"
 	"path/filepath"
@@ -18,6 +20,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/golem-forge/golem/internal/records/audit"
+	"github.com/golem-forge/golem/internal/records/inventory"
 	"github.com/golem-forge/golem/internal/records/state"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -38,6 +42,14 @@ type Device struct {
 func (d Device) MayApprove(risk string) bool {
 	i := slices.Index(Scopes, risk)
 	return i > 0 && i <= slices.Index(Scopes, d.May)
+}
+
+// MayText says what the device may do.
+func (d Device) MayText() string {
+	if d.May == Scopes[0] {
+		return "decline"
+	}
+	return "approve up to " + d.May + " risk"
 }
 
 // Verify returns an error unless the device has signed lines.
@@ -98,7 +110,7 @@ func Open(base string, now func() time.Time) (*Store, error) {
 }
 
 // File returns the file of the store. It changes when a device comes or goes.
-func File(base string) string { return filepath.Join(base, "devices", document) }
+func File(base string) string { return filepath.Join(base, inventory.DevicesName, document) }
 
 // Close closes the store.
 func (s *Store) Close() error { return s.folder.Close() }
@@ -145,16 +157,41 @@ func (s *Store) Find(id string) (Device, error) {
 	return list[i], nil
 }
 
-// Remove removes the device with a name or an id.
-func (s *Store) Remove(name string) error {
-	return s.update(func(c *contents) error {
-		before := len(c.Devices)
-		c.Devices = slices.DeleteFunc(c.Devices, func(d Device) bool { return d.Name == name || d.ID == name })
-		if len(c.Devices) == before {
-			return &sandbox.Error{Op: "device", Path: name, Code: sandbox.ErrNotFound, Hint: "golem desk devices lists your devices"}
+// Remove removes the device with a name or an id. A journal that golem cannot write does not keep
+// the device. Front says where the user removes it.
+func (s *Store) Remove(name, front string) error {
+	isNamed := func(d Device) bool { return d.Name == name || d.ID == name }
+	list, err := s.List()
+	if err == nil && !slices.ContainsFunc(list, isNamed) {
+		err = &sandbox.Error{Op: "device", Path: name, Code: sandbox.ErrNotFound, Hint: "golem desk devices lists your devices"}
+	}
+	if err != nil {
+		return err
+	}
+	var unrecorded error
+	for _, d := range list {
+		if isNamed(d) {
+			unrecorded = errors.Join(unrecorded, s.record(d, "revoked", front, "the user removed "+d.Name))
 		}
+	}
+	err = s.update(func(c *contents) error {
+		c.Devices = slices.DeleteFunc(c.Devices, isNamed)
 		return nil
 	})
+	if err == nil && unrecorded != nil {
+		err = fmt.Errorf("the device is removed, but the journal has no record of it: %w", unrecorded)
+	}
+	return err
+}
+
+// record writes to the journal what the user decided about a device, and syncs it.
+func (s *Store) record(d Device, decision, front, note string) error {
+	journal, err := audit.Open(s.folder, audit.Options{Now: s.now})
+	if err != nil {
+		return err
+	}
+	return errors.Join(journal.Write(audit.Record{Kind: audit.Answer, Origin: "user", Tool: audit.PairTool, Args: map[string]any{"name": d.Name, "may": d.May, "key": d.Key},
+		Decision: decision, By: "user", Front: front, Request: d.ID, Note: note}, audit.Durable), journal.Close())
 }
 
 // Offer lets one device pair within five minutes, and returns the code that it needs. It
@@ -201,24 +238,31 @@ func (s *Store) Claimed(code string) (claimed, open bool) {
 }
 
 // Confirm adds the device that used a code, if word is the one on its screen. It ends the
-// offer in any case.
-func (s *Store) Confirm(code, word string) (d Device, err error) {
-	wrong := false
+// offer in any case. The journal has the decision first. Front says where the user typed the word.
+func (s *Store) Confirm(code, word, front string) (d Device, err error) {
+	var o *offer
 	err = s.update(func(c *contents) error {
-		o := c.Offer
-		c.Offer = nil
-		if o == nil || o.Key == "" || o.Code != hashOf(code) || Word(o.Key) != strings.ToLower(strings.TrimSpace(word)) {
-			wrong = true
-			return nil
-		}
-		d = Device{hashOf(o.Key)[:16], o.Name, o.Key, o.May, s.now().UTC()}
+		o, c.Offer = c.Offer, nil
+		return nil
+	})
+	if err != nil {
+		return d, err
+	}
+	wrong := &sandbox.Error{Op: "pair", Code: "blocked", Hint: "this is not what the device shows, so golem did not pair it; if the device says that the code was used, somebody else has it; golem desk pair starts again"}
+	if o == nil || o.Key == "" || o.Code != hashOf(code) {
+		return d, wrong
+	}
+	d = Device{hashOf(o.Key)[:16], o.Name, o.Key, o.May, s.now().UTC()}
+	if Word(o.Key) != strings.ToLower(strings.TrimSpace(word)) {
+		return Device{}, errors.Join(wrong, s.record(d, "no", front, "the user typed other characters than those of the device"))
+	}
+	if err := s.record(d, "yes", front, d.Name+" may "+d.MayText()); err != nil {
+		return Device{}, err
+	}
+	return d, s.update(func(c *contents) error {
 		c.Devices = append(c.Devices, d)
 		return nil
 	})
-	if err == nil && wrong {
-		err = &sandbox.Error{Op: "pair", Code: "blocked", Hint: "this is not what the device shows, so golem did not pair it; if the device says that the code was used, somebody else has it; golem desk pair starts again"}
-	}
-	return d, err
 }
 
 // Withdraw ends the offer with a code.

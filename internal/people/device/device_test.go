@@ -6,10 +6,16 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/golem-forge/golem/internal/records/audit"
 )
 
 // newKey returns a key, and its point as a browser sends it.
@@ -64,7 +70,7 @@ func TestPairing(t *testing.T) {
 	if claimed, open := s.Claimed(code); claimed || !open {
 		t.Errorf("before: %v, %v", claimed, open)
 	}
-	if _, err := s.Confirm(code, Word("")); err == nil {
+	if _, err := s.Confirm(code, Word(""), "a test"); err == nil {
 		t.Error("golem pairs a device that was never there")
 	}
 	claim(code, one, refused) // that ended the offer
@@ -72,10 +78,10 @@ func TestPairing(t *testing.T) {
 	code = offer("phone")
 	claim(code, one, "")
 	claim(code, other, refused)
-	if _, err := s.Confirm(code, Word(other)); err == nil {
+	if _, err := s.Confirm(code, Word(other), "a test"); err == nil {
 		t.Error("golem pairs with the word of another device")
 	}
-	if _, err := s.Confirm(code, Word(one)); err == nil {
+	if _, err := s.Confirm(code, Word(one), "a test"); err == nil {
 		t.Error("golem lets a second word be tried")
 	}
 
@@ -88,12 +94,12 @@ func TestPairing(t *testing.T) {
 
 	code = offer("phone")
 	claim(code, one, "")
-	if _, err := s.Confirm("other", Word(one)); err == nil {
+	if _, err := s.Confirm("other", Word(one), "a test"); err == nil {
 		t.Error("golem pairs by another code")
 	}
 	code = offer("phone")
 	claim(code, one, "")
-	d, err := s.Confirm(code, " "+strings.ToUpper(Word(one))+"\n")
+	d, err := s.Confirm(code, " "+strings.ToUpper(Word(one))+"\n", "a test")
 	if err != nil || d.Name != "phone" || d.May != "low" || d.Key != one {
 		t.Fatalf("got %+v, %v", d, err)
 	}
@@ -108,14 +114,72 @@ func TestPairing(t *testing.T) {
 		t.Error(err)
 	}
 	claim(code, other, refused)
-	if err := s.Remove("tablet"); err == nil {
+	if err := s.Remove("tablet", "a test"); err == nil {
 		t.Error("golem removes a device that is not there")
 	}
-	if err := s.Remove(d.ID); err != nil {
+	if err := s.Remove(d.ID, "a test"); err != nil {
 		t.Error(err)
 	}
 	if _, err := s.Find(d.ID); err == nil {
 		t.Error("a removed device is there")
+	}
+	if got, want := journalOf(t, s), []string{"no", "yes phone may approve up to low risk", "revoked the user removed phone"}; !slices.Equal(got, want) {
+		t.Errorf("the journal has %q, want %q", got, want)
+	}
+}
+
+// journalOf returns what the journal of a store has.
+func journalOf(t *testing.T, s *Store) (list []string) {
+	t.Helper()
+	if err := audit.Read(s.folder, audit.Filter{}, func(r audit.Record, _ []byte) error {
+		list = append(list, strings.TrimSpace(r.Decision+" "+map[bool]string{true: r.Note}[r.Decision != "no"]))
+		if r.Front != "a test" || r.By != "user" || len(r.Request) != 16 || r.Args["name"] != "phone" {
+			t.Errorf("the record %+v", r)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// TestNoJournal checks that golem pairs no device without a record, and removes one even then.
+func TestNoJournal(t *testing.T) {
+	base := t.TempDir()
+	s, err := Open(base, time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	pair := func(name string) error {
+		_, key := newKey(t)
+		code, err := s.Offer(name, "high")
+		if err == nil {
+			err = s.Claim(code, key)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = s.Confirm(code, Word(key), "a test")
+		return err
+	}
+	if err := pair("phone"); err != nil {
+		t.Fatal(err)
+	}
+	journals, _ := filepath.Glob(filepath.Join(base, "devices", "journal*"))
+	for _, name := range journals {
+		if err := errors.Join(os.RemoveAll(name), os.Mkdir(name, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := pair("tablet"); err == nil || len(journals) == 0 {
+		t.Errorf("golem pairs without a journal: %v", err)
+	}
+	if err := s.Remove("phone", "a test"); err == nil || !strings.Contains(err.Error(), "the device is removed, but the journal has no record of it") {
+		t.Errorf("the removal: %v", err)
+	}
+	if list, err := s.List(); err != nil || len(list) != 0 {
+		t.Errorf("the devices are %+v, %v", list, err)
 	}
 }
 
@@ -144,7 +208,7 @@ func TestClaimOnce(t *testing.T) {
 	if len(won) != 1 {
 		t.Fatalf("%d devices have the code", len(won))
 	}
-	if _, err := s.Confirm(code, Word(<-won)); err != nil {
+	if _, err := s.Confirm(code, Word(<-won), "a test"); err != nil {
 		t.Error(err)
 	}
 }

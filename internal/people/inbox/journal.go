@@ -86,12 +86,12 @@ func HubKey(c *hub.Client) string { return inventory.HubStateName(c.Hub) }
 // IsHubKey reports whether a key is that of the decisions at a hub.
 func IsHubKey(key string) bool { return strings.HasSuffix(key, inventory.HubSuffix) }
 
-// HubDecision returns the records of the user's decision at a hub with the id of a call, and the
-// directory of their journal. The directory is nil if there are none.
-func HubDecision(o program.Options, id string) (*state.Dir, []audit.Record, error) {
+// UserDecision returns the records of the user's decision at a hub or about a device, with the id
+// of a call or device, and the directory of their journal. The directory is nil if there are none.
+func UserDecision(o program.Options, id string) (*state.Dir, []audit.Record, error) {
 	journals, err := inventory.Journals(o.StateBase())
 	for _, j := range journals {
-		if !IsHubKey(filepath.Base(string(j.State))) {
+		if key := filepath.Base(string(j.State)); !IsHubKey(key) && key != inventory.DevicesName {
 			continue
 		}
 		folder, err := state.Open(string(j.State))

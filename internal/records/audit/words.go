@@ -19,6 +19,9 @@ const maxFront = 200
 // TrustTool stands for the tool in records of decisions to trust a program.
 const TrustTool = "golem trust"
 
+// PairTool stands for the tool in records of decisions about the user's devices.
+const PairTool = "golem desk pair"
+
 // TrustText says which program or file of instructions a decision is about, and which content,
 // by its hash. It is "" for other records.
 func (r Record) TrustText() string {
@@ -79,6 +82,12 @@ func (r Record) KindText() string {
 		return "a person trusted it"
 	case r.Tool == TrustTool && r.Decision == "no":
 		return "a person did not trust it"
+	case r.Tool == PairTool && r.Decision == "yes":
+		return "a person paired a device"
+	case r.Tool == PairTool && r.Decision == "no":
+		return "golem did not pair a device"
+	case r.Tool == PairTool:
+		return "a person removed a device"
 	case r.Kind == Answer && r.Decision == "yes":
 		return "a person approved the call"
 	case r.Kind == Answer && r.Decision == "no":

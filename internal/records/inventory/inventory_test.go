@@ -110,7 +110,7 @@ func TestPrograms(t *testing.T) {
 	if err := inventory.Describe(known, path, "/p/known"); err != nil {
 		t.Fatal(err)
 	}
-	for _, dir := range []string{inventory.StateName("/p/lost") + "/sessions", "other"} {
+	for _, dir := range []string{inventory.StateName("/p/lost") + "/sessions", inventory.DevicesName + "/sessions", "other"} {
 		if err := os.MkdirAll(filepath.Join(base, dir), 0o700); err != nil {
 			t.Fatal(err)
 		}

@@ -34,6 +34,10 @@ func HubStateName(key string) string {
 	return "hub-" + hex.EncodeToString(sum[:8]) + HubSuffix
 }
 
+// DevicesName is the name of the state directory with the user's paired devices. It belongs to no
+// program.
+const DevicesName = "devices"
+
 // A Known is a directory that golem keeps state for.
 type Known struct {
 	Name      string       // the name of the directory
@@ -55,7 +59,7 @@ func Programs(base string) ([]Known, error) {
 		d, wrong := readDescription(dir)
 		_, look := os.Stat(filepath.Join(dir, descriptionName))
 		isUnreadable := errors.Is(look, fs.ErrPermission) // what is in it, golem cannot say
-		if !e.IsDir() || strings.HasSuffix(e.Name(), HubSuffix) || wrong == nil && d.Version == 0 && !isUnreadable && !isState(dir) {
+		if !e.IsDir() || strings.HasSuffix(e.Name(), HubSuffix) || e.Name() == DevicesName || wrong == nil && d.Version == 0 && !isUnreadable && !isState(dir) {
 			continue
 		}
 		list = append(list, Known{NameOf(dir), sandbox.Host(dir), sandbox.Host(d.Directory)})
@@ -73,14 +77,14 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// A Journal is the journal of one program, or of the user's decisions at a hub, in its state
-// directory.
+// A Journal is the journal of one program, or of the user's decisions at a hub or about devices,
+// in its state directory.
 type Journal struct {
-	Program string // the name of the program's directory, or hub
+	Program string // the name of the program's directory, or hub, or devices
 	State   sandbox.Host
 }
 
-// Journals returns the journals of all programs and hubs, sorted by name. base is the directory with
+// Journals returns the journals of all programs, hubs and devices, sorted by name. base is the directory with
 // the state of all programs.
 func Journals(base string) ([]Journal, error) {
 	entries, err := os.ReadDir(base)
