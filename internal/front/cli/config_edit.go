@@ -57,7 +57,7 @@ Exit code 0: saved or unchanged, no problems; 2: problems.`,
 			file = filepath.Join(root, name)
 		}
 		if file == "" {
-			return errNoPlace
+			return errNoHome
 		}
 		saved, err := editFile(file)
 		if err != nil {
@@ -128,7 +128,7 @@ func (c *configSet) run(cmd *cobra.Command, args []string) error {
 		}
 		c.edit.File, c.edit.Schema = filepath.Join(root, name), project.Schema()
 	} else if c.edit.File == "" {
-		return errNoPlace
+		return errNoHome
 	}
 	if err := c.checkKey(); err != nil {
 		return err

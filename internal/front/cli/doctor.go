@@ -168,8 +168,11 @@ func examineState(flags *programFlags) (finding, *program.Program) {
 	no := finding{Name: "state", Holds: "no"}
 	if p == nil {
 		no.Why = visible.Text(err.Error())
-		if errors.Is(err, errNoPlace) {
+		switch {
+		case errors.Is(err, errNoPlace):
 			no.Fix = otherPlace
+		case errors.Is(err, errNoHome):
+			no.Fix = "set HOME to your home directory"
 		}
 		return no, nil
 	}

@@ -56,6 +56,9 @@ func addProgramFlags(cmd *cobra.Command) *programFlags {
 	return f
 }
 
+// errNoHome is about the user's configuration, which can limit what golem allows.
+const errNoHome = usageError("golem does not find your configuration: HOME is no absolute path; set HOME, or XDG_CONFIG_HOME")
+
 // errNoPlace is the error if there is no directory for state.
 const errNoPlace = usageError("no directory for state: HOME is not set; name one with --state")
 
@@ -92,7 +95,9 @@ func (f *programFlags) options() (program.Options, error) {
 	}
 	o.Home, _ = os.UserHomeDir()
 	o.Homes, o.Configs = homes(), configs(o.Home)
-	o.Config = configFile(o.Home)
+	if o.Config = configFile(o.Home); o.Config == "" {
+		return o, errNoHome
+	}
 	o.StateHome = os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(o.StateHome) && o.Home != "" { // the XDG specification says to ignore a relative path
 		o.StateHome = filepath.Join(o.Home, ".local", "state")
