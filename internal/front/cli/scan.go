@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,6 +18,7 @@ import (
 	"github.com/golem-forge/golem/internal/clearance/scanners"
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/project"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -26,9 +28,9 @@ func newScan() *cobra.Command {
 		Short: "Scan files for secrets, hidden text and malware",
 		Long: `Scan files and directories with the scanners that clearance uses: format,
 size and entropy, content and metadata, secrets, malware, and those that the program's
-configuration adds (clearance.malware, clearance.external). In directories golem skips
-symlinks, pipes and .git, as it does for staged results. golem changes nothing, and
-nothing leaves this machine, except to clamd if one is configured.
+configuration adds (clearance.malware, clearance.external), after you trusted the program. In
+directories golem skips symlinks, pipes and .git, as it does for staged results. golem changes
+nothing, and nothing leaves this machine, except to clamd if one is configured.
 
 golem lists last the files that a push would hold back. Exit code 0: no file held back; 1: some
 held back; 2: wrong arguments, such as a file that does not exist.`,
@@ -47,6 +49,12 @@ func (f *programFlags) scan(cmd *cobra.Command, args []string, onlyHeld bool) er
 	p, err := f.open(opening{strict: true, otherwise: emptyProgram})
 	if p == nil || p.Project == nil {
 		return err
+	}
+	ofFile := func(v project.Value) bool {
+		return strings.HasPrefix(v.Key, "clearance.") && v.From.Source == p.Project.File
+	}
+	if err := p.CheckTrust(); err != nil && slices.ContainsFunc(p.Project.Values(), ofFile) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: scanning without the settings in clearance: "+visible.Text(err.Error()))
 	}
 	scanners, err := scanners.Open(p.ScannerOptions(nil))
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/golem-forge/golem/internal/clearance/target"
 	"github.com/golem-forge/golem/internal/records/state"
 	"github.com/golem-forge/golem/internal/records/storage"
+	"github.com/golem-forge/golem/internal/work/project"
 	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/internal/work/worker"
 	"github.com/golem-forge/golem/sandbox"
@@ -31,9 +32,15 @@ func (p *Program) hostEnv() target.Env {
 }
 
 // ScannerOptions says how scanners of results are opened. If a state directory is given, they
-// cache verdicts there.
+// cache verdicts there. Without the user's trust, they are the scanners of every program.
 func (p *Program) ScannerOptions(folder *state.Dir) scanners.Options {
-	return scanners.Options{Project: p.Project, Budget: p.scanBudget(), Cache: folder, Now: p.options.Now}
+	own := p.Project
+	if p.CheckTrust() != nil {
+		plain := *own
+		plain.Scanners, plain.Engines, plain.ClearanceLimits = nil, project.Engines{}, project.ClearanceLimits{}
+		own = &plain
+	}
+	return scanners.Options{Project: own, Budget: p.scanBudget(), Cache: folder, Now: p.options.Now}
 }
 
 // NewRepositories returns the repositories of the program for a worker, nil for none. It is closed
