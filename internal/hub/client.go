@@ -301,7 +301,7 @@ func (c *Client) ask(ctx context.Context, method string, in any, data []byte, ou
 		}
 		if refused != nil { // tries that got no answer do not count
 			if refusals++; refusals == patientTries {
-				c.tell(refused.Text + "; trying again")
+				c.tell("the hub could not do it (" + method + "): " + refused.Text + "; trying again")
 			}
 		}
 		if refused != nil && patience.C != nil {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,8 +13,6 @@ import (
 
 	"github.com/golem-forge/golem/internal/decide/approval"
 	"github.com/golem-forge/golem/internal/decide/tool"
-	"github.com/golem-forge/golem/internal/hub"
-	"github.com/golem-forge/golem/internal/people/inbox"
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/storage"
 	"github.com/golem-forge/golem/internal/work/naming"
@@ -58,7 +55,7 @@ Without a terminal, golem approve ID approves the call unseen, and the journal s
 golem approvals revoke ID deletes a rule, or a call that waits.
 
 With --hub golem shows the calls that wait at your hub. Your answer is signed with your key and
-covers exactly what you saw. The ID is that of a call or of a job.
+covers exactly what you saw. The ID, at a terminal its first letters, is that of a call or a job.
 
 A run is paused while its call waits. golem run --resume last makes the call and continues
 the run.
@@ -476,99 +473,4 @@ func oneID(cmd *cobra.Command, args []string) error {
 		return usagef("%s takes one ID; golem approvals lists them", cmd.Name())
 	}
 	return nil
-}
-
-// approveHub answers calls that wait at a hub.
-func (f *approveFlags) approveHub(cmd *cobra.Command, args []string) error {
-	c, err := f.hub.connect(cmd)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	ctx, cancel := context.WithTimeout(cmd.Context(), hubPatience)
-	list, err := inbox.WaitingHubCalls(ctx, c)
-	cancel()
-	if err != nil {
-		return err
-	}
-	if len(args) == 1 {
-		list = slices.DeleteFunc(list, func(one inbox.HubCall) bool { return one.ID != args[0] && one.Job.ID != args[0] })
-	}
-	terminal := findTerminal(false)
-	switch {
-	case len(list) == 0 && len(args) == 1:
-		return &sandbox.Error{Op: "approve", Path: args[0], Code: sandbox.ErrNotFound, Hint: "no call or job with this id waits at the hub; golem jobs lists them"}
-	case len(list) == 0:
-		fmt.Fprintln(cmd.OutOrStdout(), "nothing waits for approval at the hub")
-		return nil
-	case len(args) == 0 && (f.no || terminal == nil):
-		return usagef("name the call or its job: golem approve --hub %s; without a terminal golem approves it unseen", list[0].ID)
-	}
-	open := 0
-	for i, one := range list {
-		fmt.Fprintf(cmd.ErrOrStderr(), "golem: call %d of %d at the hub: %s of job %s (%s), asked %s\n", i+1, len(list), one.ID, one.Job.ID, visible.Line(one.Job.Name, maxColumns), age(one.Since))
-		answered, stop, err := f.decide(cmd, c, one)
-		if sandbox.CodeOf(err) == sandbox.ErrExists || len(args) == 0 && sandbox.CodeOf(err) == "blocked" { // somebody else was faster, or others must decide
-			fmt.Fprintln(cmd.ErrOrStderr(), "golem:", err)
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if !answered {
-			open++
-		}
-		if stop {
-			open += len(list) - i - 1
-			break
-		}
-	}
-	if open > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s without an answer; golem approve --hub asks again\n", visible.Count(open, "call"))
-		return exit(exitDenied)
-	}
-	return nil
-}
-
-// decide shows a call and signs the answer. It covers exactly the bytes that were shown.
-func (f *approveFlags) decide(cmd *cobra.Command, c *hub.Client, waiting inbox.HubCall) (answered, stop bool, err error) {
-	ctx, cancel := context.WithTimeout(cmd.Context(), hubPatience)
-	defer cancel()
-	o, err := f.options()
-	if err != nil {
-		return false, false, err
-	}
-	one, request, err := inbox.ReadHubCall(ctx, c, o, waiting.Job.ID, waiting.ID)
-	if err == nil {
-		err = inbox.CheckHubApprover(ctx, c, one)
-	}
-	if err != nil {
-		return false, false, err
-	}
-	reply := approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, Note: f.reason, Front: withAccount("golem approve --hub, without a terminal")}, DigestPrefix: request.Digest}
-	if f.no {
-		reply.Verdict = tool.Declined
-	}
-	if terminal := findTerminal(false); terminal != nil && !f.no {
-		asker := newAsker(terminal, cmd.ErrOrStderr(), f.wait)
-		asker.front = "golem approve --hub, at a terminal"
-		reply = asker.AskOnce(cmd.Context(), request)
-		if reply.By != "user" || reply.Stop {
-			return false, reply.Stop || reply.Unattended, nil
-		}
-		if reply.Remember != nil {
-			fmt.Fprintln(cmd.ErrOrStderr(), "note: the answer counts for this call only; rules are not kept at a hub")
-		}
-	}
-	ctx, cancel = context.WithTimeout(cmd.Context(), hubPatience) // the user may have read for long
-	defer cancel()
-	if err := inbox.DecideHubCall(ctx, c, o, one, request, reply, secrets(os.Environ())); err != nil {
-		return false, false, err
-	}
-	word := map[bool]string{true: "yes", false: "no"}[reply.Verdict == tool.Approved]
-	if wantsJSON(cmd) {
-		return true, false, printJSON(cmd.OutOrStdout(), map[string]any{"id": one.ID, "job": one.Job.ID, "digest": request.Digest, "answer": word})
-	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s of job %s, by %s\n", word, visible.Line(one.Tool, maxColumns), one.Job.ID, strings.Join(shownAll(request.Workers), " → "))
-	return true, false, nil
 }

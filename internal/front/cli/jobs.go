@@ -136,7 +136,7 @@ func printJob(w io.Writer, d inbox.Job) {
 	fmt.Fprintf(w, "job %s: %s\n", d.ID, d.StateText())
 	rows := [][]string{{"program", d.Program}, {"input", d.Input}, {"by", d.By + ", " + age(d.Created)}}
 	if d.Node != "" {
-		rows = append(rows, []string{"node", fmt.Sprintf("%s, attempt %d", d.Node, d.Attempt)})
+		rows = append(rows, []string{"node", d.Node})
 	}
 	if len(d.Labels) > 0 {
 		rows = append(rows, []string{"labels", strings.Join(d.Labels, ", ")})

@@ -82,9 +82,23 @@ func (d Job) OpenCalls() (n int) {
 // StateText returns the state of the job, with the attempt if it is not the first.
 func (d Job) StateText() string {
 	if d.Attempt > 1 && !d.State.IsOver() {
-		return fmt.Sprintf("%s (attempt %d)", d.State, d.Attempt)
+		return string(d.State) + " (" + attemptText(d.Attempt) + ")"
 	}
 	return string(d.State)
+}
+
+// attemptText returns the number of an attempt for people. A hub that was restored from a backup
+// adds 1000 to the numbers, so that none is used twice.
+func attemptText(number int) string {
+	const restored = 1000
+	switch n := number % restored; {
+	case number < restored:
+		return fmt.Sprintf("attempt %d", n)
+	case n == 0:
+		return "the hub was restored"
+	default:
+		return fmt.Sprintf("attempt %d, the hub was restored", n)
+	}
 }
 
 // Cost returns what the job has cost, "" for nothing.
