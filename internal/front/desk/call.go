@@ -364,11 +364,20 @@ type cell struct {
 	Mark, Class, Text, Item string
 	First                   bool
 	Spans                   []syntax.Span // of its text
+	Old, New                int           // the numbers of its line, 0 for none
+}
+
+// cells are the rows of a file in pieces.
+type cells []cell
+
+// Numbered reports whether the lines have numbers.
+func (c cells) Numbered() bool {
+	return slices.ContainsFunc(c, func(one cell) bool { return one.Old+one.New > 0 })
 }
 
 // paintRows returns the rows of a diff of a file in pieces, with the parts that have a
 // colour. If the name is empty, there are none.
-func paintRows(name string, rows []visible.Row) (list []cell) {
+func paintRows(name string, rows []visible.Row) (list cells) {
 	spans := visible.Paint(name, rows)
 	for i, r := range rows {
 		at := 0
@@ -388,7 +397,11 @@ func splitRow(r visible.Row) (list []cell) {
 	text := []rune(r.Text)
 	for first := true; first || len(text) > 0; first = false {
 		n := min(len(text), maxPiece)
-		list = append(list, cell{r.Mark, class, string(text[:n]), r.Item, first, nil})
+		one := cell{Mark: r.Mark, Class: class, Text: string(text[:n]), Item: r.Item, First: first}
+		if first {
+			one.Old, one.New = r.Old, r.New
+		}
+		list = append(list, one)
 		text = text[n:]
 	}
 	return list

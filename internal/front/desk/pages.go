@@ -121,6 +121,18 @@ func (p *pages) addFile(nonce, program, id string, index int, digest string, ite
 	}
 }
 
+// shownFile returns the name of a file of a session on a page that is open, and the digest of the
+// content that the browser got; "" if it got none, or several.
+func (p *pages) shownFile(nonce, program, id string, index int) (name, digest string, ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := p.find(nonce, program, id)
+	if i < 0 || index < 0 || index >= len(p.all[i].files) {
+		return "", "", false
+	}
+	return p.all[i].files[index], p.all[i].digests[index], true
+}
+
 func (p *page) addFile(index int, digest string, items []string) {
 	if old, ok := p.digests[index]; ok && old != digest { // the browser has both versions now
 		digest = ""

@@ -156,6 +156,8 @@ func newServer(o inbox.DeskOptions, host string) *server {
 	add("GET /session/{program}/{id}", s.showSession)
 	add("POST /session/{program}/{id}", s.decideSession)
 	add("GET /session/{program}/{id}/files", s.showFiles)
+	add("GET /session/{program}/{id}/comments", notePages{s}.showComments)
+	add("POST /session/{program}/{id}/comments", notePages{s}.changeComments)
 	add("GET /session/{program}/{id}/file/{index}", s.showChange)
 	add("GET /session/{program}/{id}/timeline", s.showTimeline)
 	add("GET /session/{program}/{id}/now", s.showNow)
@@ -273,16 +275,20 @@ func keepPage(w http.ResponseWriter) error {
 
 // fail shows an error.
 func (s *server) fail(w http.ResponseWriter, err error) {
-	status := http.StatusInternalServerError
+	s.render(w, statusOf(err), "failed", view{Title: "Not done", Data: visible.Text(err.Error())})
+}
+
+// statusOf returns the status of a page that shows an error.
+func statusOf(err error) int {
 	switch sandbox.CodeOf(err) {
 	case sandbox.ErrNotFound:
-		status = http.StatusNotFound
+		return http.StatusNotFound
 	case sandbox.ErrExists, sandbox.ErrConflict:
-		status = http.StatusConflict
+		return http.StatusConflict
 	case sandbox.ErrInvalid, "unseen", "blocked", "untrusted":
-		status = http.StatusUnprocessableEntity
+		return http.StatusUnprocessableEntity
 	}
-	s.render(w, status, "failed", view{Title: "Not done", Data: visible.Text(err.Error())})
+	return http.StatusInternalServerError
 }
 
 // An inboxView is the content of the inbox.

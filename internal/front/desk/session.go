@@ -42,6 +42,7 @@ type sessionView struct {
 	Total     string
 	Skipped   []string
 	Commits   []commitsView
+	Comments  commentsView
 	Events    []inbox.Event
 	Earlier   int // events that are not shown
 	After     int // how many events there are
@@ -162,6 +163,10 @@ func (s *server) addChanges(ctx context.Context, one inbox.ProgramSession, v *se
 	s.pages.add(p)
 	v.Nonce = p.nonce
 	v.List.setNonce(p.nonce)
+	v.Comments, err = notePages{s}.newComments(one, v.About, p.nonce, p.files)
+	if err != nil {
+		return err
+	}
 	v.Flags = visible.Each(review.Shorten(r.Flags), flagText)
 	v.MoreFlags = len(r.Flags) - len(v.Flags)
 	if len(r.Files) > 0 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -16,6 +17,8 @@ type Row struct {
 	Mark string
 	Text string
 	Item string // the item of a request that the row shows or belongs to: see tool.Request.Items
+
+	Old, New int // of a row of a diff: the numbers of its line before and after the change, 0 for none
 }
 
 // The marks.
@@ -153,7 +156,8 @@ func (p Page) Diff(w io.Writer, name, diff string) error {
 // DiffRows returns the lines of a unified diff as rows, made visible.
 func DiffRows(diff string) (rows []Row) {
 	for r := range Diff(diff) {
-		rows = append(rows, Row{Mark: r.Mark, Text: Text(r.Text)})
+		r.Text = Text(r.Text)
+		rows = append(rows, r)
 	}
 	return rows
 }
@@ -218,26 +222,45 @@ func Diff(diff string) iter.Seq[Row] {
 		if head, rest, ok := strings.Cut(diff, "\n"); ok && strings.HasPrefix(head, "--- ") && strings.HasPrefix(rest, "+++ ") {
 			_, lines, _ = strings.Cut(rest, "\n")
 		}
+		old, new := 0, 0 // the numbers of the next line
 		for line := range strings.Lines(lines) {
 			line = strings.TrimSuffix(line, "\n")
 			r := Row{Mark: Content, Text: line}
 			if line != "" {
 				switch line[0] {
 				case '+':
-					r = Row{Mark: Added, Text: line[1:]}
+					r = Row{Mark: Added, Text: line[1:], New: new}
 				case '-':
-					r = Row{Mark: Removed, Text: line[1:]}
+					r = Row{Mark: Removed, Text: line[1:], Old: old}
 				case '@':
 					r.Mark = Hunk
+					old, new = hunkStart(line, '-'), hunkStart(line, '+')
 				case ' ':
-					r.Text = line[1:]
+					r.Text, r.Old, r.New = line[1:], old, new
 				}
+			}
+			if r.Old > 0 {
+				old++
+			}
+			if r.New > 0 {
+				new++
 			}
 			if !yield(r) {
 				return
 			}
 		}
 	}
+}
+
+// hunkStart returns the number of the first line of a hunk on one side, 0 if the line that
+// begins the hunk does not say it.
+func hunkStart(line string, mark byte) int {
+	_, numbers, _ := strings.Cut(line, " "+string(mark))
+	n, err := strconv.Atoi(numbers[:len(numbers)-len(strings.TrimLeft(numbers, "0123456789"))])
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // Bar begins each line of a question. Only golem prints it: [Barless] escapes it in all

@@ -155,16 +155,35 @@ func TestLookAlikes(t *testing.T) {
 	}
 }
 
-// TestDiffRows checks the rows of a unified diff.
+// TestDiffRows checks the rows of a unified diff, and the numbers of their lines. A line of a
+// file that looks like a part of the diff counts like any other.
 func TestDiffRows(t *testing.T) {
-	diff := "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n same\n---- old\n++++ new\n\\ No newline at end of file\n"
+	diff := "--- a/x\n+++ b/x\n@@ -1,4 +1,5 @@\n same\n---- old\n++++ new\n+@@ -7 +7 @@\n \\ No newline at end of file\n last\n\\ No newline at end of file\n@@ -0,0 +90 @@\n+\x1b\n@@ -98,2 +120,0 @@\n-a\n-b\n"
 	got := ""
-	for r := range visible.Diff(diff) {
-		got += fmt.Sprintf("%s|%s\n", r.Mark, r.Text)
+	for _, r := range visible.DiffRows(diff) {
+		got += fmt.Sprintf("%s|%s|%d|%d\n", r.Mark, r.Text, r.Old, r.New)
 	}
-	want := "@|@@ -1,2 +1,2 @@\n│|same\n-|--- old\n+|+++ new\n│|\\ No newline at end of file\n"
+	want := `@|@@ -1,4 +1,5 @@|0|0
+│|same|1|1
+-|--- old|2|0
++|+++ new|0|2
++|@@ -7 +7 @@|0|3
+│|\ No newline at end of file|3|4
+│|last|4|5
+│|\ No newline at end of file|0|0
+@|@@ -0,0 +90 @@|0|0
++|\x1b|0|90
+@|@@ -98,2 +120,0 @@|0|0
+-|a|98|0
+-|b|99|0
+`
 	if got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+	for r := range visible.Diff("@@ @@\n+x\n@@ -99999999999999999999 +x @@\n-y\n") {
+		if r.Old != 0 || r.New != 0 {
+			t.Errorf("a diff without numbers: got %+v", r)
+		}
 	}
 }
 

@@ -31,6 +31,105 @@
   const ticking = document.querySelectorAll('[data-tick]');
   if (ticking.length) setInterval(() => { if (!document.hidden) for (const e of ticking) htmx.trigger(e, 'tick'); }, 2000);
 
+  // Comments stand below their lines, too. A click on the number of a line writes one, and a click
+  // with Shift on another number extends it.
+  const comments = () => document.getElementById('comments');
+  const send = fields => fetch(comments().dataset.at, { method: 'POST', body: new URLSearchParams({ nonce: comments().dataset.nonce, ...fields }) }).then(async answer => {
+    const said = await answer.text();
+    if (!answer.ok) throw new Error(said);
+    htmx.swap(comments(), said, { swapStyle: 'outerHTML' });
+  });
+  // Returns the pieces of the lines of a file on one side.
+  const linesOf = (file, old, from, to) => {
+    const list = [];
+    let inside = false;
+    for (const line of file.querySelectorAll('.numbered .line')) {
+      const n = Number(line.querySelector(old ? '.num.old' : '.num:not(.old)').textContent);
+      if (!line.classList.contains('rest')) inside = n >= from && n <= to;
+      if (inside) list.push(line);
+    }
+    return list;
+  };
+  const place = () => {
+    for (const copy of document.querySelectorAll('.placed')) copy.remove();
+    for (const comment of comments().querySelectorAll('.comment')) {
+      const file = document.getElementById('file-' + comment.dataset.file);
+      if (!file) continue;
+      const n = Number(comment.dataset.line), copy = comment.cloneNode(true);
+      copy.className = copy.className.replace('elsewhere', '') + ' placed';
+      comment.classList.add('elsewhere');
+      let after = (n ? linesOf(file, 'old' in comment.dataset, n, n).pop() : null) || file.querySelector('h4');
+      while (after.nextElementSibling?.classList.contains('placed')) after = after.nextElementSibling;
+      after.after(copy);
+    }
+  };
+  let writing = null;
+  const mark = () => {
+    for (const line of document.querySelectorAll('.line.chosen')) line.classList.remove('chosen');
+    if (!writing || !writing.file) return;
+    const from = Number(writing.box.querySelector('.from').value), to = Number(writing.box.querySelector('.to').value);
+    const lines = from ? linesOf(writing.file, writing.old, from, Math.max(from, to)) : [];
+    for (const line of lines) line.classList.add('chosen');
+    return lines;
+  };
+  const stopWriting = () => { if (writing) writing.box.remove(); writing = null; mark(); };
+  const write = (file, old, from, to, below) => {
+    stopWriting();
+    const box = comments().querySelector('template').content.firstElementChild.cloneNode(true);
+    writing = { box, file, old };
+    box.querySelector('.place').textContent = file ? file.querySelector('.name').title + (old ? ', before the change' : '') : 'All changes';
+    box.querySelector('.range').hidden = !from;
+    box.querySelector('.from').value = from || '';
+    box.querySelector('.to').value = to || '';
+    const lines = mark() || [];
+    (lines.length ? lines[lines.length - 1] : below).after(box);
+    box.querySelector('textarea').focus();
+  };
+  const save = () => {
+    const { box, file, old } = writing, problem = box.querySelector('.problem'), text = box.querySelector('textarea').value;
+    const fields = { text, file: file ? file.id.slice(5) : '', line: box.querySelector('.from').value || 0, last: box.querySelector('.to').value || 0 };
+    if (old) fields.old = 'yes';
+    box.querySelector('.save').disabled = true;
+    send(fields).then(() => { if (writing && writing.box === box) stopWriting(); }, e => {
+      problem.textContent = e.message;
+      problem.hidden = false;
+      box.querySelector('.save').disabled = false;
+    });
+  };
+  if (comments()) {
+    document.addEventListener('click', e => {
+      const number = e.target.closest('.num'), opener = e.target.closest('[data-comment]'), remove = e.target.closest('[data-remove]');
+      const file = e.target.closest('.file');
+      if (number && file && number.textContent) {
+        const n = Number(number.textContent), old = number.classList.contains('old');
+        if (e.shiftKey && writing && writing.file === file && writing.old === old) {
+          const from = writing.box.querySelector('.from'), to = writing.box.querySelector('.to');
+          to.value = Math.max(n, from.value);
+          from.value = Math.min(n, from.value);
+          mark();
+        } else write(file, old, n, n, number.parentElement);
+      } else if (opener) {
+        const piece = opener.closest('.piece'), lines = piece ? [...piece.querySelectorAll('.line')] : [];
+        const line = lines.find(l => /added|removed/.test(l.className)) || lines.find(l => l.querySelector('.num')?.textContent);
+        const old = !!line && line.classList.contains('removed');
+        const n = line && line.querySelector('.num') ? Number(line.querySelector(old ? '.num.old' : '.num:not(.old)').textContent) : 0;
+        write(file, old, n, n, piece ? piece.firstElementChild : opener);
+      } else if (remove) {
+        remove.disabled = true;
+        send({ remove: remove.dataset.remove }).catch(wrong => { remove.disabled = false; remove.textContent = wrong.message; });
+      } else if (writing && e.target.closest('.save')) save();
+      else if (writing && e.target.closest('.cancel')) stopWriting();
+    });
+    document.addEventListener('input', e => { if (writing && e.target.closest('.range')) mark(); });
+    document.addEventListener('keydown', e => {
+      if (!writing || !writing.box.contains(e.target)) return;
+      if (e.key === 'Escape') stopWriting();
+      if (e.key === 'Enter' && (e.ctrlKey || e.metaKey)) save();
+    });
+    document.body.addEventListener('htmx:load', place);
+    place();
+  }
+
   // A part of a page counts as seen when each of its pieces was on the screen.
   const answer = document.querySelector('form.answer'), pick = document.querySelector('form.pick'), review = document.querySelector('form.review');
   const form = answer || pick || review;

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+)
+
+// commentOn writes a comment below the line with a number of a file on the page in a tab.
+func (u *deskUser) commentOn(tab context.Context, name string, line int, text string) {
+	u.t.Helper()
+	u.doIn(tab, page.BringToFront(), chromedp.Evaluate(fmt.Sprintf(`(() => { const file = document.querySelector('.name[title=%q]').closest('.file');
+		const n = [...file.querySelectorAll('.num:not(.old)')].find(n => n.textContent === '%d'); n.scrollIntoView({block: 'center'}); n.click();
+		document.querySelector('.comment-form textarea').value = %q; document.querySelector('.comment-form .save').click() })()`, name, line, text), nil))
+}
+
+// checkPlaced waits until a tab has exactly some comments below lines, each with its line.
+func (u *deskUser) checkPlaced(tab context.Context, want ...string) {
+	u.t.Helper()
+	slices.Sort(want)
+	var got []string
+	for end := time.Now().Add(browserPatience / 4); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		u.doIn(tab, chromedp.Evaluate(`[...document.querySelectorAll('.file .comment')].filter(c => getComputedStyle(c.querySelector('.said')).display !== 'none').map(c => { let e = c; while (e.previousElementSibling && !e.classList.contains('line')) e = e.previousElementSibling;
+			return (e.classList.contains('line') ? e.querySelector('.text').textContent : '(the file)') + ': ' + c.querySelector('.said').textContent + ', ' + c.querySelector('.now').textContent })`, &got))
+		if slices.Sort(got); slices.Equal(got, want) {
+			return
+		}
+	}
+	u.t.Errorf("below the lines: got %q, want %q", got, want)
+}
+
+// commentAtDesk writes comments at lines in two tabs, and compares them with the next version of
+// the agent.
+func commentAtDesk(t *testing.T, u *deskUser) {
+	u.write("shop/app.go", "package shop\n\nfunc price() int {\n\treturn 1\n}\n\nfunc tax() int {\n\treturn 2\n}\n")
+	u.mustGolem(0, "shop", "exec", "sh", "-c", `sed -i -e 's/return 1/return 10/' -e 's/return 2/return 20 \/\/ <b>\xe2\x80\xae/' app.go; printf 'new\n' >b.txt`)
+	u.openDesk()
+	u.openSession()
+	var numbers []string
+	u.do(chromedp.Evaluate(`[...document.querySelectorAll('.name[title="/app.go"]')[0].closest('.file').querySelectorAll('.line')].map(l => [...l.querySelectorAll('.num')].map(n => n.textContent).join('|') + ' ' + l.querySelector('.text').textContent)`, &numbers))
+	for _, want := range []string{"4| \treturn 1", "|4 \treturn 10", "8| \treturn 2", "|8 \treturn 20 // <b>\\u202e", "7|7 func tax() int {"} {
+		if !slices.Contains(numbers, want) {
+			t.Errorf("the lines have the numbers %q, want also %q", numbers, want)
+		}
+	}
+
+	// Two tabs comment on the same line. Each gets the comment of the other, without loading
+	// its page again, and keeps what it has ticked.
+	other := u.newTab()
+	var address string
+	u.do(chromedp.Location(&address), click(`label:has([title="/b.txt"])`))
+	u.doIn(other, chromedp.Navigate(address))
+	hostile := "why <img src=x onerror=\"document.title='owned'\"> 10?\n\x1b[2J\u202e"
+	u.commentOn(u.browser, "/app.go", 4, hostile)
+	u.waitFor(u.browser, "1 comment, 1 not sent")
+	u.doIn(other, page.BringToFront())
+	u.waitFor(other, "1 comment, 1 not sent")
+	u.commentOn(other, "/app.go", 4, "and the test?")
+	u.waitFor(other, "2 comments, 2 not sent")
+	u.do(page.BringToFront())
+	u.waitFor(u.browser, "2 comments, 2 not sent")
+	shown := `why <img src=x onerror="document.title='owned'"> 10?` + "\n" + `\x1b[2J\u202e`
+	for _, tab := range []context.Context{u.browser, other} {
+		u.checkPlaced(tab, "\treturn 10: and the test?, not changed since", "\treturn 10: "+shown+", not changed since")
+	}
+	ticked := false
+	u.do(chromedp.Evaluate(`document.querySelector('label:has([title="/b.txt"]) input').checked && document.title !== 'owned' && !document.querySelector('.comment img')`, &ticked))
+	if !ticked {
+		t.Error("a tick is gone, or a comment has markup")
+	}
+
+	// The agent moves the line of one comment, and the page has the old content. A comment on it
+	// is refused, and the text stays.
+	u.commentOn(u.browser, "/app.go", 8, "too much")
+	u.waitFor(u.browser, "3 comments, 3 not sent")
+	u.mustGolem(0, "shop", "exec", "--session", "last", "sh", "-c", `sed -i -e 's/return 10/return 11/' -e '1a // shop' app.go`)
+	u.commentOn(u.browser, "/app.go", 7, "late")
+	u.waitFor(u.browser, "the file changed since the page showed it")
+	kept := ""
+	u.do(chromedp.Evaluate(`document.querySelector('.comment-form textarea').value`, &kept))
+	if kept != "late" {
+		t.Errorf("the text of a refused comment: got %q", kept)
+	}
+	u.submit(chromedp.Reload())
+	u.checkPlaced(u.browser, "(the file): and the test?, changed since", "(the file): "+shown+", changed since", "\treturn 20 // <b>\\u202e: too much, moved to line 9, not changed since")
+	u.screenshot("comments")
+
+	// The keyboard alone: the button of a hunk, a range, Ctrl and Enter. Enter in a field sends no
+	// form.
+	u.do(chromedp.Evaluate(`document.querySelector('button[aria-label="Comment on /b.txt"]').focus()`, nil), chromedp.KeyEvent("\r"), chromedp.WaitVisible(".comment-form", chromedp.ByQuery), chromedp.Focus(".comment-form .to", chromedp.ByQuery), chromedp.KeyEvent("\r"), chromedp.Focus(".comment-form textarea", chromedp.ByQuery), chromedp.KeyEvent("by keyboard"), chromedp.Evaluate(`document.querySelector('.comment-form textarea').dispatchEvent(new KeyboardEvent('keydown', {key: 'Enter', ctrlKey: true, bubbles: true}))`, nil))
+	u.waitFor(u.browser, "4 comments")
+	if out := u.mustGolem(0, "shop", "comments"); !strings.Contains(out, "b.txt, line 1: not changed since") || !strings.Contains(out, "» by keyboard") || !strings.Contains(out, `» \x1b[2J\u202e`) || !strings.Contains(out, "golem desk, in a browser") {
+		t.Errorf("golem comments: got\n%s", out)
+	}
+	u.do(chromedp.Evaluate(`document.querySelector('#comments [aria-label="Remove the comment on /b.txt, line 1"]').click()`, nil))
+	u.waitFor(u.browser, "3 comments")
+
+	// A form without the nonce of a page.
+	status := 0
+	u.do(chromedp.Evaluate(`fetch(document.getElementById('comments').dataset.at, {method: 'POST', body: new URLSearchParams({nonce: 'x', text: 'forged'})}).then(r => r.status)`, &status, awaitPromise))
+	if out := u.mustGolem(0, "shop", "comments"); status != 409 || strings.Contains(out, "forged") {
+		t.Errorf("a form without a nonce: got the status %d, and\n%s", status, out)
+	}
+}
