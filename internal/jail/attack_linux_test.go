@@ -41,7 +41,7 @@ func TestAttacks(t *testing.T) {
 	for _, list := range [][]attack{fileAttacks(), wayAttacks(), powerAttacks(), cellAttacks(), bareAttacks(), outletAttacks()} {
 		for _, a := range list {
 			if loss, is := lost[a.name]; is {
-				if !slices.Contains(jail.Loses(jail.Landlock), loss) {
+				if !slices.Contains(jail.Losses(jail.Landlock), loss) {
 					t.Errorf("%s is not tried, and Loses does not have %q", a.name, loss)
 				}
 				continue

@@ -506,7 +506,7 @@ func processesOf(uid int) int64 {
 
 // Loses returns what this jail lacks, one sentence for each.
 func (s *Jail) Loses() []string {
-	list := Loses(s.level)
+	list := losses(s.level)
 	switch v := landlockVersion(); {
 	case v == 0:
 		list = append(list, "this kernel has no landlock, which would protect files a second time")

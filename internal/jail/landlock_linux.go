@@ -41,8 +41,13 @@ func fenceOf(p plan) fence {
 	f := fence{Rules: []fenceRule{{Path: "/", Access: mayRead}, {Path: "/dev/shm", Access: mayWrite | socketRight}, {Path: path.Dir(Home), Access: mayRead | socketRight}}, Network: true}
 	for _, s := range p.Steps {
 		switch {
-		case s.Do == devices && s.Source != "":
-			f.Rules = append(f.Rules, fenceRule{Path: s.Target + "/pts", Access: mayUse}, fenceRule{Path: s.Target + "/tty", Access: mayUse})
+		case s.Do == devices:
+			if s.Source != "" {
+				f.Rules = append(f.Rules, fenceRule{Path: s.Target + "/pts", Access: mayUse}, fenceRule{Path: s.Target + "/tty", Access: mayUse})
+			}
+			f.Rules = append(f.Rules, deviceRules(s.Names...)...)
+		case s.Do == process && s.Write:
+			f.Rules = append(f.Rules, fenceRule{Path: s.Target, Access: mayRead | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE})
 		case s.Do == memory:
 			f.Rules = append(f.Rules, fenceRule{Path: s.Target, Access: mayWrite | socketRight})
 		case s.Write && s.Each && !p.Shared:
@@ -52,14 +57,13 @@ func fenceOf(p plan) fence {
 			f.Rules = append(f.Rules, fenceRule{Path: "/", Access: mayWrite})
 		}
 	}
-	f.Rules = append(f.Rules, deviceRules()...)
 	return f
 }
 
-// deviceRules opens the devices that every command has.
-func deviceRules() []fenceRule {
+// deviceRules opens the devices that every command has, and more.
+func deviceRules(more ...string) []fenceRule {
 	var rules []fenceRule
-	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
+	for _, name := range append([]string{"null", "zero", "full", "random", "urandom"}, more...) {
 		rules = append(rules, fenceRule{Path: "/dev/" + name, Access: mayUse})
 	}
 	return rules

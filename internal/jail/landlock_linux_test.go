@@ -324,7 +324,7 @@ func waitFor(t *testing.T, what string, so func() bool) {
 func TestBareReport(t *testing.T) {
 	inModes(t, bareModes, func(t *testing.T, m mode) {
 		p := newTestSession(t, m, jail.Limits{})
-		if got := len(p.Loses()); got == 0 || got != len(jail.Loses(jail.Landlock)) {
+		if got := len(p.Loses()); got == 0 || got != len(jail.Losses(jail.Landlock)) {
 			t.Errorf("%d losses, want those of the level", got)
 		}
 		dir := sandbox.Host(t.TempDir())

@@ -23,8 +23,8 @@ type Held struct {
 	How   string // what enforces it and, if Full is false, what it does not cover
 }
 
-// Loses returns what a level lacks compared with Namespaces, one sentence for each.
-func Loses(l Level) []string {
+// losses returns what a level lacks compared with Namespaces, one sentence for each.
+func losses(l Level) []string {
 	switch l {
 	case Namespaces, Container:
 		return nil

@@ -42,7 +42,7 @@ type step struct {
 	Own    bool // golem made the directory, so no other program has a socket in it
 	Top    held // as in Mount
 	Files  []File
-	Names  []string // names in /etc
+	Names  []string // names in /etc, or devices in addition to the usual ones
 }
 
 // A held is a directory with its device and inode numbers, in the form for a wire.
@@ -74,7 +74,7 @@ const (
 	devices     stepKind = "devices"  // a few harmless devices; Source says whether commands have terminals
 	device      stepKind = "device"   // a device of the host, at the level landlock
 	etcParts    stepKind = "etc"      // Names of the host's /etc
-	process     stepKind = "process"  // /proc with only the processes of the cell
+	process     stepKind = "process"  // /proc with only the processes of the cell; Write is for their files
 	sameLink    stepKind = "samelink" // a symlink if the host has one there, otherwise the directory of the host
 )
 
@@ -171,8 +171,8 @@ func compile(p Policy, uid, gid int) plan {
 		step{Do: newDir, Target: "/run/mysqld"}, // servers on Debian put their sockets here
 		step{Do: newDir, Target: "/run/postgresql"},
 		step{Do: link, Target: "/var/run", Source: "../run"},
-		step{Do: devices, Target: "/dev", Source: terminals},
-		step{Do: process, Target: "/proc"},
+		step{Do: devices, Target: "/dev", Source: terminals, Names: p.gpu},
+		step{Do: process, Target: "/proc", Write: p.GPU},
 		step{Do: newDir, Target: Work},
 	)
 	for i, m := range p.Mounts { // sorted: a directory comes before its content

@@ -92,6 +92,10 @@ type Policy struct {
 	// landlock no command may.
 	Terminals bool
 
+	// GPU shows commands the devices that [GPU] names. The level container shows none.
+	GPU bool
+	gpu []string // the devices, once the jail starts
+
 	// Recorder makes the overlays that commands write to, one for each command and
 	// directory. At the level landlock, and if it is nil, commands write the directories
 	// of the host.

@@ -3,6 +3,7 @@ package jail
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 
 	"github.com/golem-forge/golem/sandbox"
@@ -52,19 +53,21 @@ type facts struct {
 	System      string // runtime.GOOS
 	Kernel      string // the release of the kernel
 	Root        bool
-	AppArmor    bool   // AppArmor keeps programs without a profile from using user namespaces
-	CloneOff    bool   // kernel.unprivileged_userns_clone is 0
-	NoneAllowed bool   // user.max_user_namespaces is 0
-	Filtered    bool   // this process has a seccomp filter, as in a container
-	Unreadable  string // the file of this program, if its user may run it but not read it
-	Nested      bool   // golem is in a user namespace
-	NoProc      bool   // there is no /proc
-	Systemd     bool   // systemd runs and starts programs for this user
-	StateFS     string // the file system of the state directory
-	NoFolder    bool   // golem could not create anything in the state directory
-	Held        []Held // how a jail enforces limits; nil if none could be started
-	NoSockets   string // why a command had no Unix sockets there, "" if it had
-	NoHosts     string // why the level landlock has no list of hosts, "" if it has one
+	AppArmor    bool      // AppArmor keeps programs without a profile from using user namespaces
+	CloneOff    bool      // kernel.unprivileged_userns_clone is 0
+	NoneAllowed bool      // user.max_user_namespaces is 0
+	Filtered    bool      // this process has a seccomp filter, as in a container
+	Unreadable  string    // the file of this program, if its user may run it but not read it
+	Nested      bool      // golem is in a user namespace
+	NoProc      bool      // there is no /proc
+	Systemd     bool      // systemd runs and starts programs for this user
+	StateFS     string    // the file system of the state directory
+	NoFolder    bool      // golem could not create anything in the state directory
+	Held        []Held    // how a jail enforces limits; nil if none could be started
+	NoSockets   string    // why a command had no Unix sockets there, "" if it had
+	GPU         []string  // the devices of the GPU, nil if there is none
+	NoGPU       [2]string // why commands cannot use it, and how to change that
+	NoHosts     string    // why the level landlock has no list of hosts, "" if it has one
 }
 
 // An attempt is the result of one trial. The zero attempt was not made.
@@ -173,6 +176,7 @@ func diagnose(f facts, tried map[string]attempt) Report {
 	} else if _, lacks := missing(tried, forLandlock()); !lacks {
 		r.Best = Landlock
 	}
+	r.Found = append(r.Found, foundGPU(f, r.Best)...)
 	r.Promises = promises(r.Best, limits, r.Found[1])
 	return r
 }
@@ -386,6 +390,22 @@ func foundSockets(f facts, tried map[string]attempt) Finding {
 		return Finding{"sockets", No, "no Unix sockets: " + f.NoSockets, ""}
 	}
 	return Finding{"sockets", Yes, "commands have Unix sockets of their own, and reach none of other programs; not in a session that writes your directories directly", ""}
+}
+
+// foundGPU returns whether commands can use the GPU, if the machine has one.
+func foundGPU(f facts, best Level) []Finding {
+	counted := slices.ContainsFunc(f.Held, func(h Held) bool { return h.Limit == MemoryLimit && h.Full })
+	switch {
+	case len(f.GPU) == 0:
+		return nil
+	case f.NoGPU[0] != "":
+		return []Finding{{"gpu", No, f.NoGPU[0], f.NoGPU[1]}}
+	case best < Namespaces:
+		return []Finding{{"gpu", No, "it needs the level namespaces", ""}}
+	case !counted:
+		return []Finding{{"gpu", No, "it needs a control group around the memory of commands: see limits above", ""}}
+	}
+	return []Finding{{"gpu", Yes, "golem exec --gpu shows a command /dev/" + strings.Join(f.GPU, ", /dev/") + ", which lead to the driver in your kernel", ""}}
 }
 
 // promises returns what holds for a command at a level.

@@ -142,6 +142,7 @@ func factsHere() facts {
 	f.Systemd = err == nil
 	status, _ := os.ReadFile("/proc/thread-self/status")
 	f.Filtered = strings.Contains(string(status), "\nSeccomp:\t2\n")
+	f.GPU, f.NoGPU[0], f.NoGPU[1] = GPU()
 	var name unix.Utsname
 	if unix.Uname(&name) == nil {
 		f.Kernel = unix.ByteSliceToString(name.Release[:])

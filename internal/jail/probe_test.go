@@ -8,6 +8,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
+// Losses is for the tests outside of this package.
+var Losses = losses
+
 // ableAttempts returns the attempts of a machine that can do everything.
 func ableAttempts() map[string]attempt {
 	tried := map[string]attempt{}
@@ -128,6 +131,18 @@ func TestDiagnose(t *testing.T) {
 		"state where nothing can be made": {func(f *facts, tried map[string]attempt) {
 			f.NoFolder, tried[tryUpper] = true, attempt{Errno: "EROFS", Text: "mkdir: read-only file system"}
 		}, "overlay", Part, "mkdir: read-only file system", "name a state directory that you can write", Namespaces},
+		"a GPU": {func(f *facts, _ map[string]attempt) {
+			f.GPU, f.Held = []string{"nvidia0", "nvidiactl"}, append(f.Held, Held{MemoryLimit, true, ""})
+		}, "gpu", Yes, "shows a command /dev/nvidia0, /dev/nvidiactl, which lead to the driver in your kernel", "", Namespaces},
+		"a GPU that is not ready": {func(f *facts, _ map[string]attempt) {
+			f.GPU, f.NoGPU, f.Held = []string{"nvidia0"}, [2]string{"no nvidiactl", "make it"}, append(f.Held, Held{MemoryLimit, true, ""})
+		}, "gpu", No, "no nvidiactl", "make it", Namespaces},
+		"a GPU without a control group": {func(f *facts, _ map[string]attempt) {
+			f.GPU, f.Held = []string{"nvidia0"}, append(f.Held, Held{MemoryLimit, false, "rlimit"})
+		}, "gpu", No, "needs a control group", "", Namespaces},
+		"a GPU at the level landlock": {func(f *facts, tried map[string]attempt) {
+			f.GPU, f.Held, tried[tryMount] = []string{"nvidia0"}, append(f.Held, Held{MemoryLimit, true, ""}), refused
+		}, "gpu", No, "needs the level namespaces", "", Landlock},
 		"a list of hosts": {func(*facts, map[string]attempt) {}, "network", Yes, "off, on, or a list of hosts", "", Namespaces},
 		"no nftables": {func(_ *facts, tried map[string]attempt) {
 			tried[tryOutlet] = attempt{Worked: true, Text: "nftables: not supported"}

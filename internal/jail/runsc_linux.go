@@ -85,3 +85,8 @@ func checkRunsc(file string, out []byte) error {
 	}
 	return nil
 }
+
+// noSandbox returns the error for a machine that lacks the level that commands need.
+func noSandbox(why, out string) error {
+	return &sandbox.Error{Op: "jail", Code: ErrNoSandbox, Hint: "golem ran no command: " + why + "; " + out}
+}

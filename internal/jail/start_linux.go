@@ -89,6 +89,9 @@ func startBest(p Policy, now func() time.Time) (*Jail, error) {
 		p.Least = Namespaces
 		needs = "the command sees the directory at its own path, which requires the level namespaces"
 	}
+	if err := p.findGPU(&needs); err != nil {
+		return nil, err
+	}
 	if p.Network {
 		p.Egress = nil
 	}
@@ -104,7 +107,7 @@ func startBest(p Policy, now func() time.Time) (*Jail, error) {
 		return s, nil
 	}
 	var own *sandbox.Error
-	if p.Egress != nil && errors.As(err, &own) { // an error of the jail, not of the machine
+	if (p.Egress != nil || p.GPU) && errors.As(err, &own) { // an error of the jail, not of the machine
 		return nil, own
 	}
 	if p.Least > Landlock {
@@ -121,11 +124,6 @@ func startBest(p Policy, now func() time.Time) (*Jail, error) {
 		return nil, noSandbox("this machine cannot provide the level namespaces ("+inLine(err)+"), and the level landlock is not enough: "+inLine(bare), out)
 	}
 	return s, nil
-}
-
-// noSandbox returns the error for a machine that lacks the level that commands need.
-func noSandbox(why, out string) error {
-	return &sandbox.Error{Op: "jail", Code: ErrNoSandbox, Hint: "golem ran no command: " + why + "; " + out}
 }
 
 // inLine returns the text of an error in one line, without the prefix of this package.
@@ -382,7 +380,9 @@ func (s *Jail) newCell(p plan) (*wire, error) {
 	s.holder.asking.Unlock()
 	if err == nil {
 		groups := s.groups.make(near, s.hostLimits(s.policy.Limits.filled()))
-		p.Counted, _ = s.groups.holds(near)
+		if p.Counted, _ = s.groups.holds(near); s.policy.GPU && !p.Counted {
+			return near, errUncounted()
+		}
 		err = near.send(p, groups...)
 	}
 	return near, err

@@ -22,6 +22,12 @@ func Start(Policy, func() time.Time) (*Jail, error) {
 	return nil, &sandbox.Error{Op: "jail", Code: ErrNoSandbox, Hint: why + "; " + fix}
 }
 
+// GPU reports that commands use none.
+func GPU() (names []string, why, fix string) {
+	why, fix = notHere(runtime.GOOS)
+	return nil, why, fix
+}
+
 // Run returns the error that Start does.
 func (*Jail) Run(context.Context, Command) (Result, error) {
 	_, err := Start(Policy{}, nil)

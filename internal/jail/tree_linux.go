@@ -140,11 +140,11 @@ func (s step) carryOut(all []step, view *systemView) error {
 		}
 		return unix.Mount("golem", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=1777,size=%d,nr_inodes=%d", s.Size, s.Size/4096))
 	case devices:
-		return makeDevices(at, s.Source)
+		return makeDevices(at, s.Source, s.Names)
 	case etcParts:
 		return view.showEtc(s.Names)
 	case process:
-		return makeProcess(at)
+		return makeProcess(at, s.Write)
 	}
 	return errors.New("no such step")
 }
@@ -202,11 +202,18 @@ func makeNothing() error {
 // It hides processes that a command may not trace. The kernel finds every thread of the
 // cell by its number, listed or not. The mount table of a thread that sees the host
 // contains host paths.
-func makeProcess(at string) error {
+//
+// NVIDIA's library names its threads, and fails if it cannot. So with the GPU the files of
+// processes can be written, and the rest of /proc cannot.
+func makeProcess(at string, gpu bool) error {
 	if err := os.Mkdir(at, 0o555); err != nil {
 		return err
 	}
-	if err := unix.Mount("proc", at, "proc", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "hidepid=ptraceable"); err != nil {
+	flags := uintptr(unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC)
+	if !gpu {
+		flags |= unix.MS_RDONLY
+	}
+	if err := unix.Mount("proc", at, "proc", flags, "hidepid=ptraceable"); err != nil {
 		return err
 	}
 	list, err := os.ReadDir(at)
@@ -215,15 +222,24 @@ func makeProcess(at string) error {
 	}
 	for _, entry := range list {
 		name := entry.Name()
-		if name[0] >= '0' && name[0] <= '9' && name != "1" || entry.Type()&os.ModeSymlink != 0 || slices.Contains(procNames(), name) {
+		shown := slices.Contains(procNames(), name)
+		if name[0] >= '0' && name[0] <= '9' && name != "1" || entry.Type()&os.ModeSymlink != 0 || shown && !gpu {
 			continue
 		}
-		nothing := noFile
+		source := noFile
 		if entry.IsDir() {
-			nothing = noFolder
+			source = noFolder
 		}
-		if err := unix.Mount(nothing, at+"/"+name, "", unix.MS_BIND, ""); err != nil {
+		if shown {
+			source = at + "/" + name
+		}
+		if err := unix.Mount(source, at+"/"+name, "", unix.MS_BIND, ""); err != nil {
 			return err
+		}
+		if shown {
+			if err := restrict(at+"/"+name, 0, unix.MOUNT_ATTR_RDONLY); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -266,17 +282,18 @@ func mountsBelow(dir string) bool {
 	return err == nil && strings.Contains(string(list), " "+name+"/")
 }
 
-// makeDevices creates a /dev with the few harmless devices that programs expect. They are
-// the host's own, mounted read-only: a command can write to a device, but cannot change
-// its mode or owner. Terminals belong to the tree, and no others can be opened by name.
-func makeDevices(at, terminals string) error {
+// makeDevices creates a /dev with the few harmless devices that programs expect, and more
+// of the host. They are the host's own, mounted read-only: a command can write to a device,
+// but cannot change its mode or owner. Terminals belong to the tree, and no others can be
+// opened by name.
+func makeDevices(at, terminals string, more []string) error {
 	if err := os.Mkdir(at, 0o755); err != nil {
 		return err
 	}
 	if err := unix.Mount("golem", at, "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=0755,size=64k"); err != nil {
 		return err
 	}
-	names := []string{"null", "zero", "full", "random", "urandom"}
+	names := append([]string{"null", "zero", "full", "random", "urandom"}, more...)
 	if terminals == ownTerminal {
 		names = append(names, "tty") // it opens the controlling terminal of the process, if it has one
 	}

@@ -305,6 +305,9 @@ func (r Request) addJail(add permit) {
 	if len(p.Etc) > 0 {
 		add(Risky, p.PlaceOf("jail.etc").String(), "commands see in /etc also "+visible.Quote(strings.Join(p.Etc, ", ")))
 	}
+	if p.GPU {
+		add(Severe, p.PlaceOf("jail.gpu").String(), "commands reach the GPU's driver in your kernel")
+	}
 	if len(p.IgnoredDirs) > 0 {
 		add(Usual, p.PlaceOf("ignored_without_git").String(), "without git, lists of changes show new files in "+visible.Quote(strings.Join(p.IgnoredDirs, ", "))+" as one line")
 	}

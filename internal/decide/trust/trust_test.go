@@ -210,8 +210,8 @@ func TestPermissions(t *testing.T) {
 				"golem-forge.config.yaml:2 commands reach the host *.home.arpa", "golem-forge.config.yaml:2 commands reach the host *.test", "golem-forge.config.yaml:2 commands reach the host co.uk"}},
 		"everything": {"sandbox: {root: ., mode: ro}\napproval: {mode: approve_all}\n", "---\nsandbox: inherit\n---\nGo.\n", []string{"golem-forge.config.yaml:2 golem runs every call without asking you"}},
 		"a model":    {"sandbox: {root: ., mode: ro}\nmodel: ollama:x\n", "---\nsandbox: inherit\n---\nGo.\n", []string{"golem-forge.config.yaml:2 the model"}},
-		"a jail": {"sandbox: {root: ., mode: ro, require_os_sandbox: false}\njail: {etc: [ssh, ssl]}\n", "---\nsandbox: inherit\n---\nGo.\n",
-			[]string{"golem-forge.config.yaml:1 commands run at any level of the jail", "golem-forge.config.yaml:2 commands see in /etc also ssh, ssl"}},
+		"a jail": {"sandbox: {root: ., mode: ro, require_os_sandbox: false}\njail: {etc: [ssh, ssl], gpu: true}\n", "---\nsandbox: inherit\n---\nGo.\n",
+			[]string{"golem-forge.config.yaml:1 commands run at any level of the jail", "golem-forge.config.yaml:2 commands see in /etc also ssh, ssl", "golem-forge.config.yaml:2 commands reach the GPU's driver in your kernel"}},
 		"rules of yara": {"sandbox: {root: ., mode: ro}\nclearance: {malware: {yara: [own.yar,\n  /opt/rules.yar]}}\n", "---\nsandbox: inherit\n---\nGo.\n",
 			[]string{"golem-forge.config.yaml:2 the scanner yara gets the text of own.yar", "golem-forge.config.yaml:2 the scanner yara gets the text of /opt/rules.yar, outside the program"}},
 		"usual limits": {"sandbox: {root: ., mode: ro, require_os_sandbox: namespaces}\nlimits: {memory: 2GiB, pids: 512, time: 2m, cpu: 1m, output: 50KB, file_size: 1GiB}\nbudget: {turns: 500, workers: 200}\ndelegation: {max_depth: 5}\n" +

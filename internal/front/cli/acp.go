@@ -113,7 +113,7 @@ func (f *execFlags) runForEditor(cmd *cobra.Command, args []string, proxy NewPro
 
 // runWorker runs workers for the editor at the standard streams.
 func (f *execFlags) runWorker(cmd *cobra.Command, args []string, own *runFlags, proxy NewProxy) error {
-	for _, name := range []string{"budget", "continue", "env", "mount", "name", "profile", "publish", "root", "session", "worker"} {
+	for _, name := range []string{"budget", "continue", "env", "gpu", "mount", "name", "profile", "publish", "root", "session", "worker"} {
 		if cmd.Flags().Changed(name) {
 			return usagef("--%s goes with golem acp -- AGENT; the worker has what its file and the project file say, and the editor chooses the session", name)
 		}

@@ -36,6 +36,7 @@ type execFlags struct {
 	given   *[]*explain.Mount
 	net     string
 	jail    string
+	gpu     bool
 	profile string
 	list    bool
 	apply   string
@@ -113,6 +114,7 @@ func addExecFlags(cmd *cobra.Command) *execFlags {
 	cmd.Flags().StringVar(&f.net, "net", "", netUsage)
 	cmd.Flags().StringSliceVar(&f.budget, "budget", nil, "what the agent may use of models in its session: cost=DOLLARS, tokens=N, turns=N (answers), time=30m; may be given again")
 	cmd.Flags().StringVar(&f.jail, "jail", "", "the weakest level to accept: landlock, namespaces, or container, which needs gVisor's runsc and is used only if you name it; without it golem uses the strongest of the others that works here")
+	cmd.Flags().BoolVar(&f.gpu, "gpu", false, "show the command this machine's NVIDIA GPU, whose driver is a large part of the kernel")
 	cmd.Flags().StringVar(&f.profile, "profile", "", "settings, credentials and variables for the command; --profile-help lists the profiles, and those of .golem/profiles here")
 	cmd.Flags().BoolVar(&f.list, "profile-help", false, "list the profiles, yours and the built-in ones, and how to write one")
 	cmd.Flags().StringArrayVar(&f.env, "env", nil, "pass on an environment variable: NAME, or NAME=value; may be given again")
@@ -150,6 +152,9 @@ func (f *execFlags) startDetached(cmd *cobra.Command, args []string) error {
 func (f *execFlags) program(cmd *cobra.Command) (*program.Program, error) {
 	if f.jail != "" {
 		f.set = append(f.set, "sandbox.require_os_sandbox="+f.jail)
+	}
+	if f.gpu {
+		f.set = append(f.set, "jail.gpu=true")
 	}
 	if !f.startsNew() && len(*f.given) == 0 {
 		return f.sessionProgram(f.sessionID())
@@ -429,7 +434,7 @@ func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.O
 	if x.AtHostPath {
 		mounted += ", and at its own path"
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s; %s; %s; profile %s (%s)\n", mounted, describeNetwork(p, hosts)+describePorts(x.Ports.List()), home, x.Profile.Name, x.Profile.About)
+	fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s; %s; %s; profile %s (%s)\n", mounted, describeNetwork(p, hosts)+describePorts(x.Ports.List())+describeGPU(p), home, x.Profile.Name, x.Profile.About)
 	if x.Profile.File != "" {
 		whose, instead := "your own", ""
 		if x.Profile.InRepository {
@@ -467,6 +472,18 @@ func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.O
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: the profile sets %s\n", strings.Join(sets, ", "))
 	}
 	tellNetwork(cmd.ErrOrStderr(), p, hosts, agent, secrets)
+}
+
+// describeGPU describes the devices of the GPU that the command sees.
+func describeGPU(p *program.Program) string {
+	if !p.Project.GPU {
+		return ""
+	}
+	names, why, _ := jail.GPU()
+	if why != "" {
+		return "" // the command does not start, and its error says why
+	}
+	return "; gpu: /dev/" + strings.Join(names, ", /dev/") + ", which lead to the driver in your kernel"
 }
 
 // mountedAt describes which host directories the command sees, and how.

@@ -47,7 +47,7 @@ func (d *OpenWorker) foreignCommands(g tool.Gate, f worker.Foreign) (*session.Co
 		source = t.CommandSource
 	}
 	o := session.CommandOptions{Gate: g, Hosts: hosts, Egress: d.networks.Egress(hosts, g.Workers, source), Owner: d.work.OwnerOf(g, hosts, "program", f.Name+"\x00"+foreigntools.Identity(f)),
-		Etc: d.program.Project.Etc, Mounts: append(mounts, kept...), ReadOnly: f.Reach == nil || f.Reach.ReadOnly}
+		Etc: d.program.Project.Etc, GPU: d.program.Project.GPU, Mounts: append(mounts, kept...), ReadOnly: f.Reach == nil || f.Reach.ReadOnly}
 	o.Env, o.Missing = foreigntools.Environment(f, d.program.options.Environ)
 	o.Env = append(o.Env, variables...)
 	return d.work.Commands(o), nil

@@ -318,7 +318,7 @@ func (d *OpenWorker) newGate(step *calltree.Step, grant policy.Grant, chain []st
 	if d.onOutput != nil {
 		onOutput = func(data []byte) { d.onOutput(chain, data) }
 	}
-	run := d.work.Commands(session.CommandOptions{Gate: g, OnOutput: onOutput, Hosts: hosts, Egress: d.networks.Egress(hosts, chain, tracker.CommandSource), Owner: own, Etc: d.program.Project.Etc, Env: network.FewRetries(hosts), Exec: d.exec,
+	run := d.work.Commands(session.CommandOptions{Gate: g, OnOutput: onOutput, Hosts: hosts, Egress: d.networks.Egress(hosts, chain, tracker.CommandSource), Owner: own, Etc: d.program.Project.Etc, GPU: d.program.Project.GPU, Env: network.FewRetries(hosts), Exec: d.exec,
 		OnlyUser: d.exec != nil || len(d.program.Workers) == 0})
 	var running []io.Closer
 	g.Tools, running = d.connectTools(step, g, tracker, run, own)

@@ -137,7 +137,7 @@ func (l *loader) readPlain() {
 		"delegation.max_depth": &p.MaxDepth,
 		"limits.cpu":           &limits.CPU, "limits.memory": &limits.Memory, "limits.pids": &limits.Pids,
 		"limits.time": &limits.Time, "limits.output": &limits.Output, "limits.file_size": &limits.FileSize, "limits.disk": &limits.Disk,
-		"jail.etc": &p.Etc, "ignored_without_git": &p.IgnoredDirs,
+		"jail.etc": &p.Etc, "jail.gpu": &p.GPU, "ignored_without_git": &p.IgnoredDirs,
 		"commit.trailer":  &p.Trailer,
 		"sandbox.protect": &p.Protect, "sandbox.require_os_sandbox": &p.Level,
 		"network.allow_private": &p.AllowPrivate, "network.ask": &p.AskHosts,

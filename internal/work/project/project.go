@@ -58,6 +58,7 @@ type Project struct {
 	Limits       policy.Limits
 	Trailer      string   // ends the messages of commits that golem takes from a session, "" for none
 	Etc          []string // names in /etc that commands see in addition to the usual ones
+	GPU          bool     // commands use the machine's GPU
 
 	Targets         []Target // ordered by name
 	Endpoints       []Endpoint

@@ -53,6 +53,8 @@ func Schema() strictyaml.Key {
 		{Name: "jail", Type: strictyaml.Group, Example: "{etc: [php]}", Doc: "What commands see besides the directories of the sandbox.", Keys: []strictyaml.Key{
 			{Name: "etc", Type: strictyaml.Texts, Example: "[php, maven/settings.xml]", Valid: checkEtc,
 				Doc: "Names in /etc that commands see besides those that docs/jail.md lists. Commands never see files that not everybody may read."},
+			{Name: "gpu", Type: strictyaml.Bool, Default: "false", Example: "true",
+				Doc: "Whether commands use the machine's NVIDIA GPU. They then reach its driver, which is part of your kernel."},
 		}},
 	}}
 }

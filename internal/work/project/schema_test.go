@@ -234,6 +234,7 @@ var counts = map[string][2]string{
 	"limits.disk":          {``, `limits: {disk: 1KB}`},
 	"commit.trailer":       {``, `commit: {trailer: "A: b"}`},
 	"jail.etc":             {``, `jail: {etc: [php]}`},
+	"jail.gpu":             {``, `jail: {gpu: true}`},
 
 	"clearance.targets.type":     {`clearance: {targets: {a: {type: local, path: a}}}`, `clearance: {targets: {a: {type: bare, path: a}}}`},
 	"clearance.targets.path":     {`clearance: {targets: {a: {type: local, path: a}}}`, `clearance: {targets: {a: {type: local, path: b}}}`},
@@ -284,7 +285,7 @@ func TestEveryKeyCounts(t *testing.T) {
 			text += string(a)
 		}
 		return text + fmt.Sprint(p.Fallbacks) + fmt.Sprintf("\n%v %v %v %v %v %v %v %v %+v %v %+v %+v %+v", p.Protect, p.Network, p.Level, p.Model+p.SummaryModel, p.ModelServer.URL+p.ModelServer.Key+p.ModelServer.API, p.Approval, p.MaxDepth,
-			p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits, p.Engines, p.Converters) + fmt.Sprint(p.Etc, p.Trailer, p.AllowPrivate, p.AskHosts, p.Credentials, p.Presets, p.Fetch, p.IgnoredDirs) + string(p.Engines.Clamd) + fmt.Sprint(len(p.Engines.Yara))
+			p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits, p.Engines, p.Converters) + fmt.Sprint(p.Etc, p.GPU, p.Trailer, p.AllowPrivate, p.AskHosts, p.Credentials, p.Presets, p.Fetch, p.IgnoredDirs) + string(p.Engines.Clamd) + fmt.Sprint(len(p.Engines.Yara))
 	}
 	left := len(counts)
 	eachKey(project.Schema(), nil, func(path []strictyaml.Key) {

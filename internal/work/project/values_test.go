@@ -117,7 +117,8 @@ clearance:
 		limits.output =  (default)
 		limits.file_size =  (default)
 		limits.disk =  (default)
-		jail.etc =  (default)`)
+		jail.etc =  (default)
+		jail.gpu = false (default)`)
 	var got []string
 	for _, v := range p.Values() {
 		got = append(got, fmt.Sprintf("%s = %s (%s)", v.Key, v.Text, v.From))

@@ -52,6 +52,7 @@ type CommandOptions struct {
 	Egress   *jail.Egress // their network if Hosts are not all hosts
 	Owner    Owner
 	Etc      []string          // further names of /etc that they see
+	GPU      bool              // they use the machine's GPU
 	Env      []string          // NAME=value
 	Mounts   []jail.Mount      // that they see besides the files of the gate
 	ReadOnly bool              // they write nothing outside the session
@@ -67,7 +68,7 @@ func (w *Workspace) Commands(o CommandOptions) *Commands {
 	seer, _ := o.Gate.Taint.(interface{ SeesUntrusted() bool })
 	return &Commands{now: w.store.Now, level: o.Gate.Grant.Level, owner: o.Owner, workspace: w, direct: writesDirectly(o.Gate.Files) && !o.ReadOnly,
 		exec: o.Exec, onlyUser: o.OnlyUser, mounts: o.Mounts, missing: o.Missing, onOutput: o.OnOutput, policy: jail.Policy{
-			Network: o.Hosts.IsAll(), Egress: o.Egress, Etc: o.Etc, Env: o.Env, Runsc: w.store.Project.Ceiling.Runsc(), Strongest: seer != nil && seer.SeesUntrusted(),
+			Network: o.Hosts.IsAll(), Egress: o.Egress, Etc: o.Etc, GPU: o.GPU, Env: o.Env, Runsc: w.store.Project.Ceiling.Runsc(), Strongest: seer != nil && seer.SeesUntrusted(),
 			Limits: jail.Limits{Time: l.Time, CPU: l.CPU, Memory: l.Memory, Processes: l.Pids, FileSize: l.FileSize, Disk: l.Disk, Output: l.Output},
 		}}
 }
