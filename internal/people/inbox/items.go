@@ -272,6 +272,10 @@ func assessRequest(r tool.Request) (a assessment) {
 	if verbs[policy.Connect] && !verbs[policy.Run] {
 		a.add(Medium, "connects to a host")
 	}
+	delete(verbs, policy.Use)
+	if len(verbs) == 0 && len(r.Changes) == 0 && len(a.reasons) == 0 {
+		a.add(Medium, "golem does not know what it does")
+	}
 	return a
 }
 
