@@ -228,6 +228,23 @@ func TestTime(t *testing.T) {
 	}
 }
 
+// TestTimeOfPrograms adds the time of the programs of a session, one after the other.
+func TestTimeOfPrograms(t *testing.T) {
+	t.Parallel()
+	var later atomic.Int64
+	o := Options{Limits: policy.Limits{Budget: time.Hour}, Now: func() time.Time { return time.Now().Add(time.Duration(later.Load())) }}
+	w := newWorld(t, o, serve(gptAnswer))
+	o = w.meter.o
+	for i, want := range []int{200, 200, 400, 400} { // after 25, 50, 75 and 100 minutes
+		w.meter = New(o)
+		later.Add(int64(25 * time.Minute))
+		if code, text := w.post("/v1/chat/completions", gptRequest); code != want {
+			t.Errorf("program %d: got %d %s, want %d", i, code, text, want)
+		}
+		w.account()
+	}
+}
+
 // TestKilled keeps what a killed golem had reserved.
 func TestKilled(t *testing.T) {
 	t.Parallel()

@@ -47,11 +47,11 @@ type Raise struct {
 // A Meter counts the requests of a session's programs.
 type Meter struct {
 	o      Options
-	start  time.Time
 	asking chan struct{} // holds one value while a question is open
 	bodies atomic.Int64  // bytes of requests that wait
 
 	mu       sync.Mutex
+	counted  time.Time     // until when the account has the time of the programs
 	settled  chan struct{} // closed when a request has its answer; nil if nobody waits
 	open     int           // requests without an answer
 	declined map[string]bool
@@ -60,7 +60,7 @@ type Meter struct {
 
 // New returns a meter.
 func New(o Options) *Meter {
-	return &Meter{o: o, start: o.Now(), asking: make(chan struct{}, 1), declined: map[string]bool{}}
+	return &Meter{o: o, counted: o.Now(), asking: make(chan struct{}, 1), declined: map[string]bool{}}
 }
 
 // HasLimits reports whether limits are kept for the requests of agents.
@@ -205,8 +205,9 @@ func (m *Meter) reserve(ctx context.Context, d *measure) error {
 func (m *Meter) tryReserve(d *measure) (over *limit, wait <-chan struct{}, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	passed := m.passed()
 	err = update(m.o.State, func(a *Account) {
-		a.Used.Seconds = m.o.Now().Sub(m.start).Seconds()
+		a.Used.Seconds += passed
 		least := a.Used.plus(d.most, 1) // once the answers to all others came, and cost nothing
 		if over = m.exceeds(*a, a.Used.plus(a.Reserved, 1).plus(d.most, 1)); over == nil {
 			a.Reserved = a.Reserved.plus(d.most, 1)
@@ -221,6 +222,15 @@ func (m *Meter) tryReserve(d *measure) (over *limit, wait <-chan struct{}, err e
 		d.reserved = true
 	}
 	return over, wait, err
+}
+
+// passed returns the seconds that the account does not have yet. The caller holds the mutex,
+// and adds them.
+func (m *Meter) passed() float64 {
+	now := m.o.Now()
+	d := now.Sub(m.counted)
+	m.counted = now
+	return max(d.Seconds(), 0)
 }
 
 // nextEnd returns a channel that is closed when the next request ends. The caller holds the
@@ -375,7 +385,11 @@ func (d *measure) End() {
 	d.framer.endEvent()
 	m, r := d.meter, &d.reading
 	isAnswer := d.sent && (d.code == 0 || d.code < 300) // vendors charge for no error
+	m.mu.Lock()
+	passed := m.passed()
+	m.mu.Unlock()
 	m.change(func(a *Account) {
+		a.Used.Seconds += passed
 		if d.reserved {
 			a.Reserved = a.Reserved.plus(d.most, -1)
 			a.Reserved.Cost = math.Max(a.Reserved.Cost, 0)

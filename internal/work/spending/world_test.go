@@ -68,7 +68,8 @@ func newWorld(t *testing.T, o Options, vendor http.HandlerFunc) *world {
 	}
 	w.meter = New(o)
 	n, err := egress.New(egress.Options{Hosts: policy.HostsOfRules(policy.HostRule{Host: u.Hostname(), Ports: []uint16{uint16(port)}, Credential: "agent:key"}),
-		AllowPrivate: true, Credentials: map[string]egress.Credential{"agent:key": {Value: key, Header: "X-Api-Key: ${value}"}}, Meter: w.meter.Meter, Now: time.Now,
+		AllowPrivate: true, Credentials: map[string]egress.Credential{"agent:key": {Value: key, Header: "X-Api-Key: ${value}"}},
+		Meter: func(r *http.Request, to egress.Metered) (egress.Measure, *http.Response) { return w.meter.Meter(r, to) }, Now: time.Now,
 		Program: func(net.Conn) string { return "agent" }})
 	if err != nil {
 		t.Fatal(err)
