@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/base64"
 	"net/url"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -85,7 +84,7 @@ func (c Credentials) askGH(ctx context.Context, server string) string {
 		}
 		var out bytes.Buffer
 		cmd := exec.CommandContext(ctx, program, "auth", "token", "--hostname", u.Host)
-		cmd.Dir, cmd.Env, cmd.Stdout, cmd.WaitDelay = os.TempDir(), c.env, &out, 10*time.Second
+		cmd.Dir, cmd.Env, cmd.Stdout, cmd.WaitDelay = "/", c.env, &out, 10*time.Second
 		if cmd.Run() != nil {
 			return ""
 		}

@@ -23,7 +23,7 @@ func writeProgram(t *testing.T, name, script string) {
 func TestTokens(t *testing.T) {
 	bin := t.TempDir()
 	seen := filepath.Join(bin, "seen")
-	writeProgram(t, filepath.Join(bin, "gh"), "env >"+seen+"\necho \"ARGUMENTS $*\" >>"+seen+"\necho gh-token\n")
+	writeProgram(t, filepath.Join(bin, "gh"), "env >"+seen+"\npwd >>"+seen+"\necho \"ARGUMENTS $*\" >>"+seen+"\necho gh-token\n")
 	broken := t.TempDir()
 	writeProgram(t, filepath.Join(broken, "gh"), "echo not logged in >&2\nexit 1\n")
 	const enterprise = "https://ghe.example.org"
@@ -61,7 +61,7 @@ func TestTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := string(data); !strings.Contains(text, "ARGUMENTS auth token --hostname github.com\n") || !strings.Contains(text, "HOME=/home/u\n") || strings.Contains(text, "canary") {
+	if text := string(data); !strings.Contains(text, "ARGUMENTS auth token --hostname github.com\n") || !strings.Contains(text, "HOME=/home/u\n") || !strings.Contains(text, "\n/\n") || strings.Contains(text, "canary") {
 		t.Errorf("gh got\n%s", text)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -13,7 +12,8 @@ import (
 )
 
 // Run runs a program of the user that prints a secret, and returns the secret without the
-// line end. It searches the program in the PATH of env.
+// line end. It searches the program in the PATH of env. The program starts in /, where nobody
+// else can put a configuration for it, as anybody could in a temporary directory.
 func Run(ctx context.Context, command, env []string) (string, error) {
 	const patience = 30 * time.Second // it may ask a keyring, which may ask the user
 	ctx, cancel := context.WithTimeout(ctx, patience)
@@ -24,7 +24,7 @@ func Run(ctx context.Context, command, env []string) (string, error) {
 	}
 	var out, wrong bytes.Buffer
 	cmd := exec.CommandContext(ctx, program, command[1:]...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = os.TempDir(), env, &out, &wrong, 10*time.Second
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = "/", env, &out, &wrong, 10*time.Second
 	if err := cmd.Run(); err != nil {
 		if line, _, _ := strings.Cut(strings.TrimSpace(wrong.String()), "\n"); line != "" {
 			err = fmt.Errorf("%w: %s", err, line)

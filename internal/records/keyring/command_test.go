@@ -25,6 +25,7 @@ func TestRun(t *testing.T) {
 	}{
 		{"mine", "printed by mine", ""},
 		{filepath.Join(dir, "mine"), "printed by mine", ""},
+		{"pwd", "/", ""},
 		{"./mine", "", "is a relative path"},
 		{"missing", "", "no program missing in your PATH"},
 		{"true", "", "true printed nothing"},
