@@ -12,6 +12,8 @@ import (
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/audit"
 	"github.com/golem-forge/golem/internal/work/choice"
+	"github.com/golem-forge/golem/internal/work/run"
+	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -23,7 +25,10 @@ func newComments() *cobra.Command {
 golem comments add. golem keeps them beside the session, where its commands cannot read them.
 
 Each comment says whether the lines changed since it was written: not changed, moved, or
-changed. So you see which comments the next version of the agent answers.`,
+changed. So you see which comments the next version of the agent answers.
+
+golem run --resume SESSION sends the comments that the agent did not get yet, as the next
+message. So does golem run -c or --session SESSION, with your input.`,
 		Example: "  golem comments\n  golem comments add app.go:12-14 \"keep the old limit\"\n  golem comments remove k3x7qa",
 		Args:    takesArgs(0, 1, oneSession),
 	}
@@ -159,6 +164,30 @@ func cutPlace(place string) (path string, line, last int) {
 		return place, 0, 0
 	}
 	return place[:i], line, last
+}
+
+// addComments adds the comments that the agent did not get yet to its input. Those that do not
+// fit wait for the next one.
+func addComments(cmd *cobra.Command, one *session.Session, in *run.Input) error {
+	notes, err := choice.ReadNotes(one)
+	if err != nil {
+		return err
+	}
+	list := notes.Unsent()
+	message := choice.Message(list, visible.Name)
+	for len(list) > 0 && len(in.Text)+len(message) >= maxInput {
+		list = list[:len(list)/2]
+		message = choice.Message(list, visible.Name)
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	in.Text = strings.TrimLeft(in.Text+"\n\n"+message, "\n")
+	in.OnSaid = func() error {
+		return choice.ChangeNotes(one, func(n *choice.Notes) error { n.MarkSent(list, time.Now()); return nil })
+	}
+	fmt.Fprintln(cmd.ErrOrStderr(), "golem: the input has "+visible.Count(len(list), "comment")+" on the changes of the session; golem comments lists them")
+	return nil
 }
 
 func newCommentsRemove() *cobra.Command {

@@ -235,6 +235,9 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	note(cmd, slices.Concat(r.Gate.StartNotes, r.Gate.Notes)...)
 	out.session, out.label = r.ID, naming.Label(r.Gate.Session)
 	traces.begin(r.ID)
+	if err := addComments(cmd, r.Gate.Session, &in); err != nil {
+		return errors.Join(err, r.Close())
+	}
 	r.Chat = r.Chat || f.chatty
 	if !r.Chat && !wantsJSON(cmd) { // in a chat the user types
 		out.status = beginStatus(cmd.ErrOrStderr(), "waiting for the model")

@@ -118,7 +118,11 @@ func (t *conversation) open(ctx context.Context, in Input) (Outcome, error) {
 	last := len(t.messages) - 1
 	switch {
 	case last < 0 || !in.isEmpty():
-		return Outcome{}, t.say(model.User, nil, in.parts()...)
+		err := t.say(model.User, nil, in.parts()...)
+		if err == nil && in.OnSaid != nil {
+			err = in.OnSaid()
+		}
+		return Outcome{}, err
 	case t.messages[last].Role == model.Assistant:
 		return Outcome{}, t.say(model.User, nil, model.Part{Text: "Continue."})
 	}

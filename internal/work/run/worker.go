@@ -66,6 +66,9 @@ type Input struct {
 	Text         string       `json:"text"`
 	Instructions string       `json:"instructions,omitempty"` // from the caller
 	Files        []model.File `json:"files,omitempty"`
+	// OnSaid, if not nil, is called when the input is part of the conversation, and recorded. A
+	// paused run that stays paused does not take an input.
+	OnSaid func() error `json:"-"`
 }
 
 // isEmpty reports whether the input is empty.
