@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -553,3 +554,56 @@ func drawHub(t *testing.T, u *deskUser) {
 	}
 	h.picture(dir, "desk-jobs", 620)
 }
+
+// TestNotifyHub checks that golem desk tells the user elsewhere once about each call that waits at
+// the hub, also if several desks run, and with no path, content or link.
+func TestNotifyHub(t *testing.T) {
+	t.Parallel()
+	home := t.TempDir()
+	u := &deskUser{t: t, dir: t.TempDir(), environ: append(os.Environ(), "HOME="+home, "GOLEM_STATE="+filepath.Join(home, "state"), "DISPLAY=", "WAYLAND_DISPLAY=")}
+	h := newDeskHub(t, u)
+	tell, told := filepath.Join(home, "tell"), filepath.Join(home, "told")
+	if err := os.WriteFile(tell, []byte("#!/bin/sh\n{ cat; echo; } >> "+told+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	config := ""
+	for _, v := range u.environ {
+		if dir, ok := strings.CutPrefix(v, "XDG_CONFIG_HOME="); ok {
+			config = filepath.Join(dir, "golem", "config.yaml")
+		}
+	}
+	text, err := os.ReadFile(config)
+	if err == nil {
+		err = os.WriteFile(config, append(text, "desk: {url: https://desk.example.net, listen: '127.0.0.1:0'}\nnotify: {show: off, command: ["+tell+"]}\n"...), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.newProgram("secret", "canary\n")
+	client := h.connect(filepath.Join(u.dir, "second.creds"))
+	lines := func() []string {
+		text, _ := os.ReadFile(told)
+		return slices.Collect(strings.Lines(string(text)))
+	}
+	const want = `{"text":"1 call waits for you at the hub, low risk: write_file","tools":["write_file"],"directory":"hub","risk":"low"}` + "\n"
+	until := func(n int) {
+		t.Helper()
+		for late := time.Now().Add(browserPatience + waitsLong); len(lines()) < n; time.Sleep(50 * time.Millisecond) {
+			if time.Now().After(late) {
+				t.Fatalf("golem told %q, want %d lines", lines(), n)
+			}
+		}
+		if got := lines(); len(got) != n || got[n-1] != want {
+			t.Errorf("golem told %q, want %d times %s", got, n, want)
+		}
+	}
+	waitForCall(t, client, h.submitInput("secret", "work", "--label", "gpu"))
+	u.startDesk()
+	u.startDesk()
+	until(1)
+	waitForCall(t, client, h.submitInput("secret", "work again", "--label", "gpu"))
+	until(2)
+}
+
+// waitsLong is how long a call waits before golem tells the user.
+const waitsLong = 10 * time.Second

@@ -82,6 +82,14 @@ To open the page on another machine, forward the port: ssh -L 8137:127.0.0.1:813
 				fmt.Fprintf(cmd.ErrOrStderr(), "golem: no browser was opened (%s); open the address yourself\n", visible.Line(err.Error(), maxColumns))
 			}
 		}
+		if watcher != nil && preferences().Notify.IsRemote() {
+			told := make(chan struct{})
+			defer func() { stop(); <-told }()
+			go func() {
+				defer close(told)
+				notifyHub(ctx, o, watcher)
+			}()
+		}
 		err = serve(ctx, inbox.DeskOptions{Options: o, Listen: listen, Front: withAccount("golem desk, in a browser"), Secrets: secrets(os.Environ()), Ready: ready, Resume: f.resumeRun, Hub: watcher, Devices: preferences().Desk})
 		if caught, is := errors.AsType[signaled](context.Cause(ctx)); is {
 			return caught.code()

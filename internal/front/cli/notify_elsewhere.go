@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,7 +31,7 @@ func newNotify() *cobra.Command {
 golem tells you by these channels when a call has waited for your approval for ten seconds. The
 message has the tools, the name of the directory and the risk. With notify.content it also says
 what the calls would do. A channel that does not answer never holds up a run: another
-process sends, and tries again for about an hour.`,
+process sends, and tries again for about an hour. golem desk tells you about calls at your hub.`,
 		Example: "  golem config edit --user\n  golem notify",
 		Args:    noArgs,
 	}
@@ -88,9 +89,14 @@ func pause(ctx context.Context, d time.Duration) error {
 // maxNamed is how many tools and titles a message has.
 const maxNamed = 5
 
-// describeWaiting returns the notice about calls that wait in a directory.
+// describeWaiting returns the notice about calls that wait in a directory, or at the hub, whose calls
+// no device shows.
 func describeWaiting(items []inbox.Item, directory string, content bool) desktop.Notice {
-	n := desktop.Notice{Directory: directory, Link: preferences().Desk.URL, Risk: slices.MaxFunc(items, func(a, b inbox.Item) int { return cmp.Compare(a.Risk, b.Risk) }).Risk.String()}
+	n, where := desktop.Notice{Directory: directory, Link: preferences().Desk.URL}, "in "+directory
+	if items[0].Job != "" {
+		n.Link, where = "", "at the "+directory
+	}
+	n.Risk = slices.MaxFunc(items, func(a, b inbox.Item) int { return cmp.Compare(a.Risk, b.Risk) }).Risk.String()
 	for _, i := range items {
 		if !slices.Contains(n.Tools, i.Tool) && len(n.Tools) < maxNamed {
 			n.Tools = append(n.Tools, i.Tool)
@@ -99,7 +105,7 @@ func describeWaiting(items []inbox.Item, directory string, content bool) desktop
 			n.Titles = append(n.Titles, i.Title)
 		}
 	}
-	text := fmt.Sprintf("%s %s for you in %s, %s risk: %s", visible.Count(len(items), "call"), visible.Verb(len(items), "waits", "wait"), directory, n.Risk, strings.Join(n.Tools, ", "))
+	text := fmt.Sprintf("%s %s for you %s, %s risk: %s", visible.Count(len(items), "call"), visible.Verb(len(items), "waits", "wait"), where, n.Risk, strings.Join(n.Tools, ", "))
 	lines := append([]string{text}, n.Titles...)
 	if n.Link != "" {
 		lines = append(lines, n.Link)
@@ -197,4 +203,61 @@ func notifyWaiting(ctx context.Context, o program.Options, key string) error {
 			return nil
 		}
 	}
+}
+
+// maxToldHub is how many calls at the hub golem remembers that it told about.
+const maxToldHub = 1000
+
+// notifyHub tells the user elsewhere what waits at the hub, once for each call, until ctx ends.
+func notifyHub(ctx context.Context, o program.Options, w *inbox.HubWatcher) {
+	for pause(ctx, waitsLong) == nil {
+		tellHub(ctx, o, func() (items []inbox.Item) {
+			for _, i := range w.State().Items {
+				if (i.Kind == inbox.KindCall || i.Kind == inbox.KindHost) && o.Now().Sub(i.Since) >= waitsLong {
+					items = append(items, i)
+				}
+			}
+			return items
+		})
+	}
+}
+
+// tellHub tells the user elsewhere about the calls at the hub that wait and that nobody told about.
+// Of several desks one does so.
+func tellHub(ctx context.Context, o program.Options, waiting func() []inbox.Item) {
+	items := waiting()
+	if len(items) == 0 {
+		return
+	}
+	folder, err := state.Open(filepath.Join(o.StateBase(), items[0].Program))
+	if err != nil {
+		return // the calls wait all the same
+	}
+	defer folder.Close()
+	short, cancel := context.WithTimeout(ctx, time.Second)
+	release, err := folder.Lock(short, "notify", "golem desk")
+	cancel()
+	if err != nil {
+		return
+	}
+	defer release()
+	const document = "notified.json"
+	var told []string
+	if data, err := folder.Read(document); err != nil || len(data) > 0 && json.Unmarshal(data, &told) != nil {
+		return
+	}
+	name := func(i inbox.Item) string { return i.Job + " " + i.ID }
+	var now []string
+	channels().Deliver(ctx, func() (desktop.Notice, bool) { // what failed for an hour is not tried again
+		items := slices.DeleteFunc(waiting(), func(i inbox.Item) bool { return slices.Contains(told, name(i)) })
+		if now = visible.Each(items, name); len(items) == 0 {
+			return desktop.Notice{}, false
+		}
+		return describeWaiting(items, "hub", preferences().Notify.Content), true
+	})
+	if ctx.Err() != nil || len(now) == 0 {
+		return
+	}
+	told = append(told, now...)
+	folder.Update(document, func([]byte) ([]byte, error) { return json.Marshal(told[max(0, len(told)-maxToldHub):]) })
 }

@@ -341,7 +341,7 @@ func (w *HubWatcher) callItem(ctx context.Context, c *hub.Client, one HubCall) (
 			w.calls[key] = known
 		}
 	}
-	item = Item{Kind: KindCall, Program: HubKey(c), Directory: jobPlace(one.Job), Job: one.Job.ID, ID: one.ID, Title: known.title, Who: known.who, Since: one.Since, Risk: known.assessment.risk, Reasons: known.assessment.reasons}
+	item = Item{Kind: KindCall, Tool: sandbox.Shown(one.Tool), Program: HubKey(c), Directory: jobPlace(one.Job), Job: one.Job.ID, ID: one.ID, Title: known.title, Who: known.who, Since: one.Since, Risk: known.assessment.risk, Reasons: known.assessment.reasons}
 	if known.host {
 		item.Kind = KindHost
 	}
