@@ -491,8 +491,11 @@ func mountedAt(gate *program.OpenWorker, home string) string {
 	type shown struct{ name, source, how string }
 	var list []shown
 	for _, name := range gate.Files.Anchors() {
+		blocked := func(verb policy.Verb) bool {
+			return gate.Decide(policy.Effect{Verb: verb, Target: name}).Approval == policy.Blocked
+		}
 		m, ok := gate.Files.MountOf(name)
-		if !ok {
+		if !ok || blocked(policy.Read) { // the command does not see it
 			continue
 		}
 		source, how := string(m.Source), "read-only"
@@ -504,7 +507,7 @@ func mountedAt(gate *program.OpenWorker, home string) string {
 			source = filepath.Join(source, below)
 		}
 		switch {
-		case m.Access < sandbox.ReadWrite:
+		case m.Access < sandbox.ReadWrite, blocked(policy.Write), blocked(policy.Delete):
 		case kept && gate.Session.Copy:
 			how = "a copy"
 		case kept:

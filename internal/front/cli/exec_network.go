@@ -56,7 +56,11 @@ func describeNetwork(p *program.Program, h policy.Hosts) string {
 	if more := len(list) - most; more > 0 {
 		list = append(list[:most], visible.Count(more, "more host"))
 	}
-	return "network: " + visible.Text(strings.Join(list, ", ")) + " only"
+	others := " only"
+	if p.Project.AskHosts {
+		others = ", asks about others"
+	}
+	return "network: " + visible.Text(strings.Join(list, ", ")) + others
 }
 
 // describeFiles describes the files and variables of the user that a profile gives to a
@@ -96,7 +100,7 @@ func tellNetwork(w io.Writer, p *program.Program, hosts policy.Hosts, agent netw
 			parts = append(parts, text)
 		}
 		fmt.Fprintln(w, "golem: it reaches "+strings.Join(parts, "; "))
-		if list := slices.Clone(agent.Profile.Optional); len(list) > 0 && p.Project.ByAgent {
+		if list := slices.Clone(needs.Optional); len(list) > 0 && p.Project.ByAgent {
 			const most = 3
 			if more := len(list) - most; more > 0 {
 				list = append(list[:most], visible.Count(more, "more host"))

@@ -3,6 +3,7 @@ package network
 import (
 	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/golem-forge/golem/internal/decide/policy"
 	"github.com/golem-forge/golem/internal/jail/egress"
@@ -39,7 +40,7 @@ func NewAgent(p profile.Profile, getenv func(string) string, secret func(string)
 // their names have a colon.
 func (a Agent) Needs() project.Agent {
 	hosts := a.Profile.Needs(a.Logins, a.getenv)
-	needs := project.Agent{Name: a.Profile.Name, Hosts: hosts.Rules, Optional: a.Profile.Optional, Private: hosts.Private}
+	needs := project.Agent{Name: a.Profile.Name, Hosts: hosts.Rules, Optional: slices.Concat(a.Profile.Optional, hosts.Instead), Private: hosts.Private}
 	name := func(key string) string { return a.Profile.Name + ":" + key }
 	for i, r := range needs.Hosts {
 		if r.Credential != "" {

@@ -98,6 +98,7 @@ func parseServer(text string) (r policy.HostRule, plain, ok bool) {
 type Needs struct {
 	Rules   []policy.HostRule
 	Private []string // names of servers that the user chose, which may lead to a private address
+	Instead []string // hosts of a vendor that such a server replaces
 }
 
 // Needs returns the hosts that the program needs: those of its logins, servers that the
@@ -126,6 +127,7 @@ func (p Profile) Needs(logins []Login, getenv func(string) string) Needs {
 		if !isAddress(r.Host) && !slices.Contains(n.Private, r.Host) {
 			n.Private = append(n.Private, r.Host)
 		}
+		n.Instead = append(n.Instead, k.Hosts...)
 	}
 	for _, host := range p.Reads {
 		n.Rules = append(n.Rules, policy.HostRule{Host: host, Methods: []string{"GET", "HEAD"}})
@@ -140,6 +142,10 @@ func (p Profile) Needs(logins []Login, getenv func(string) string) Needs {
 			n.Rules = append(n.Rules, policy.HostRule{Host: host, GitRead: true})
 		}
 	}
+	slices.Sort(n.Instead)
+	n.Instead = slices.DeleteFunc(slices.Compact(n.Instead), func(host string) bool {
+		return slices.ContainsFunc(n.Rules, func(r policy.HostRule) bool { return r.Host == host })
+	})
 	return n
 }
 

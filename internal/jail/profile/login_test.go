@@ -161,15 +161,15 @@ func TestLogins(t *testing.T) {
 // TestNeeds checks the hosts that a program has without --net.
 func TestNeeds(t *testing.T) {
 	const git, hello = ", github.com (git read), gitlab.com (git read)", ", platform.claude.com (GET, HEAD)"
-	for _, c := range []struct{ profile, env, want, private string }{
-		{"claude", "", git[len(", "):] + hello, ""}, // with a key of its own, it could send everything to the vendor
-		{"claude", "ANTHROPIC_API_KEY=0123456789", "api.anthropic.com (credential anthropic)" + git + hello, ""},
-		{"claude", "ANTHROPIC_BASE_URL=http://gateway.corp", "gateway.corp:80" + git + hello, "gateway.corp"},
-		{"claude", "ANTHROPIC_BASE_URL=http://127.0.0.1:8080", "127.0.0.1:8080" + git + hello, ""},
-		{"qwen", "OPENAI_BASE_URL=http://127.0.0.1:8080", "127.0.0.1:8080" + git, ""},
-		{"opencode", "GROQ_API_KEY=0123456789", "api.groq.com (credential groq)" + git + ", models.dev (GET, HEAD), models.opencode.ai (GET, HEAD)", ""},
-		{"python", "", "", ""},
-		{"plain", "", "", ""},
+	for _, c := range []struct{ profile, env, want, private, instead string }{
+		{"claude", "", git[len(", "):] + hello, "", ""}, // with a key of its own, it could send everything to the vendor
+		{"claude", "ANTHROPIC_API_KEY=0123456789", "api.anthropic.com (credential anthropic)" + git + hello, "", ""},
+		{"claude", "ANTHROPIC_BASE_URL=http://gateway.corp", "gateway.corp:80" + git + hello, "gateway.corp", "api.anthropic.com"},
+		{"claude", "ANTHROPIC_BASE_URL=http://127.0.0.1:8080", "127.0.0.1:8080" + git + hello, "", "api.anthropic.com"},
+		{"qwen", "OPENAI_BASE_URL=http://127.0.0.1:8080", "127.0.0.1:8080" + git, "", "api.openai.com"},
+		{"opencode", "GROQ_API_KEY=0123456789", "api.groq.com (credential groq)" + git + ", models.dev (GET, HEAD), models.opencode.ai (GET, HEAD)", "", ""},
+		{"python", "", "", "", ""},
+		{"plain", "", "", "", ""},
 	} {
 		getenv := func(name string) string {
 			value, _ := strings.CutPrefix(c.env, name+"=")
@@ -184,8 +184,8 @@ func TestNeeds(t *testing.T) {
 		}
 		n := p.Needs(p.FindLogins(getenv, func(string) (string, error) { return "", errors.New("none") }), getenv)
 		got := strings.Join(policy.HostsOfRules(n.Rules...).Patterns(), ", ")
-		if got != c.want || strings.Join(n.Private, ",") != c.private {
-			t.Errorf("%s %s: got %s, %q, want %s, %s", c.profile, c.env, got, n.Private, c.want, c.private)
+		if got != c.want || strings.Join(n.Private, ",") != c.private || strings.Join(n.Instead, ",") != c.instead {
+			t.Errorf("%s %s: got %s, %q, %q, want %s, %s, %s", c.profile, c.env, got, n.Private, n.Instead, c.want, c.private, c.instead)
 		}
 	}
 }

@@ -374,5 +374,8 @@ func checkHost(name string) string {
 	if name == "" || strings.ContainsFunc(name, odd) {
 		return "name a host without scheme and path, such as api.example.com"
 	}
+	if _, err := policy.ParseHost(name); err != nil {
+		return "name a host such as api.example.com, or *.example.com for the names below it; --net on is every host"
+	}
 	return ""
 }

@@ -114,6 +114,7 @@ func TestOwnProfileRefused(t *testing.T) {
 		"extends: nothing":                                "built-in profiles are plain",
 		"programs: [/usr/bin/x]":                          "without a directory",
 		"hosts: [https://a.b]":                            "without scheme",
+		"hosts: [\"*\"]":                                  "--net on is every host",
 		"network: perhaps":                                "true",
 		"- a":                                             "x.yaml",
 	} {
