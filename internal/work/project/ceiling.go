@@ -50,6 +50,7 @@ func PolicySchema() strictyaml.Key {
 		{Name: "jail", Type: strictyaml.Group, Example: "{runsc: /opt/gvisor/runsc}", Doc: "How golem confines commands.", Keys: []strictyaml.Key{
 			{Name: "runsc", Type: strictyaml.Text, Example: "/opt/gvisor/runsc",
 				Doc: "The file of gVisor's `runsc`, for the level `container`. Without it golem looks in `/usr/local/bin`, `/usr/bin` and their `sbin`. The administrator's counts before yours."},
+			{Name: "gpu", Type: strictyaml.Bool, Default: "true", Example: "false", Doc: "`false` means that no command uses the GPU, whatever a project or `--gpu` asks for."},
 		}},
 	}}
 }
@@ -241,8 +242,11 @@ func (c Ceiling) Preferences() (p Preferences) {
 // Limits returns the keys of the layer that limit programs.
 func (l Layer) Limits() (keys []string) {
 	for _, k := range PolicySchema().Keys {
-		if k.Name == "jail" {
-			continue // it names a program
+		if k.Name == "jail" { // it also names a program
+			if _, off := (Ceiling{l}).gpuOff(); off {
+				keys = append(keys, "jail.gpu false")
+			}
+			continue
 		}
 		if n, ok := l.at(k.Name); ok && n.Kind == strictyaml.Scalar {
 			keys = append(keys, k.Name+" "+n.Text)
@@ -265,6 +269,16 @@ func (c Ceiling) Runsc() sandbox.Host {
 		}
 	}
 	return ""
+}
+
+// gpuOff returns the place that keeps the GPU from commands, and whether there is one.
+func (c Ceiling) gpuOff() (strictyaml.Place, bool) {
+	for _, l := range c {
+		if n, ok := l.at("jail", "gpu"); ok && !n.Bool() {
+			return n.Place, true
+		}
+	}
+	return strictyaml.Place{}, false
 }
 
 // UnseenOff returns the place that forbids approvals of what was not shown, and whether
@@ -381,6 +395,7 @@ type asked struct {
 	fetch      policy.Hosts
 	approval   string
 	approvalBy strictyaml.Place
+	gpu        bool
 	tree       strictyaml.Node
 }
 
@@ -388,7 +403,7 @@ type asked struct {
 // is a problem. A file that asks for more gets less.
 func applyCeiling(l *loader) {
 	p, c := l.project, l.env.Ceiling
-	p.Ceiling, p.asked = c, asked{p.Network, p.Fetch, p.Approval, p.ApprovalBy, l.tree}
+	p.Ceiling, p.asked = c, asked{p.Network, p.Fetch, p.Approval, p.ApprovalBy, p.GPU, l.tree}
 	addAgentCredentials(p, l.env.Agent)
 	l.limitNetwork()
 	if level, place := c.leastLevel(); level > policy.AnyLevel {
@@ -396,6 +411,13 @@ func applyCeiling(l *loader) {
 			p.Level = level.String()
 			l.setEffective(place, p.Level, "sandbox", "require_os_sandbox")
 		}
+	}
+	if place, off := c.gpuOff(); off && p.GPU {
+		if by, _ := l.tree.At("jail", "gpu"); by.Place.Line == 0 {
+			l.problems.Note(strictyaml.Problem{Place: by.Place, What: "the GPU is not allowed: " + place.String(), Hint: "leave out --gpu"})
+		}
+		p.GPU = false
+		l.setEffective(place, "false", "jail", "gpu")
 	}
 	l.limitBudget()
 	if mode, place := c.widestMode(); isStricter(mode, p.Approval) {
@@ -412,7 +434,7 @@ func applyCeiling(l *loader) {
 // files would get tomorrow.
 func (p *Project) Asked() *Project {
 	q := *p
-	q.Ceiling, q.Network, q.Fetch, q.Approval, q.ApprovalBy, q.tree = nil, p.asked.network, p.asked.fetch, p.asked.approval, p.asked.approvalBy, p.asked.tree
+	q.Ceiling, q.Network, q.Fetch, q.Approval, q.ApprovalBy, q.GPU, q.tree = nil, p.asked.network, p.asked.fetch, p.asked.approval, p.asked.approvalBy, p.asked.gpu, p.asked.tree
 	if p.ByAgent {
 		q.Network, q.AskHosts = policy.Hosts{}, false
 	}

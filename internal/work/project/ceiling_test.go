@@ -22,6 +22,7 @@ type randomLayer struct {
 	network bool
 	mode    int // index in modes
 	unseen  bool
+	gpu     bool
 	roots   []string // nil for all
 	allow   []string // nil for all
 	deny    []string
@@ -30,12 +31,16 @@ type randomLayer struct {
 var modes = []string{"auto_deny", "interactive", "approve_all"}
 
 func newRandomLayer(r *rand.Rand, dirs []string) randomLayer {
-	l := randomLayer{network: true, mode: 2, unseen: true}
+	l := randomLayer{network: true, mode: 2, unseen: true, gpu: true}
 	var b strings.Builder
 	if r.IntN(2) == 0 {
 		word := []string{"on", "off", "true", "false"}[r.IntN(4)]
 		l.network = word == "on" || word == "true"
 		fmt.Fprintf(&b, "network: %s\n", word)
+	}
+	if r.IntN(2) == 0 {
+		l.gpu = r.IntN(2) == 0
+		fmt.Fprintf(&b, "jail: {gpu: %v}\n", l.gpu)
 	}
 	if r.IntN(2) == 0 {
 		b.WriteString("approval:\n")
@@ -100,8 +105,11 @@ func TestCeilingProperty(t *testing.T) {
 		if r.IntN(2) == 0 {
 			file += fmt.Sprintf("approval: {mode: %s}\n", modes[r.IntN(3)])
 		}
+		if r.IntN(2) == 0 {
+			file += "jail: {gpu: true}\n"
+		}
 		var settings []project.Setting
-		for _, text := range []string{"sandbox.network=true", "approval.mode=approve_all", "approval.mode=interactive"} {
+		for _, text := range []string{"jail.gpu=true", "sandbox.network=true", "approval.mode=approve_all", "approval.mode=interactive"} {
 			if r.IntN(6) == 0 {
 				s, err := project.ParseSet("--set", text)
 				if err != nil {
@@ -123,6 +131,9 @@ func TestCeilingProperty(t *testing.T) {
 			}
 			if got := slices.Index(modes, p.Approval); got > l.mode || !l.unseen && got > 1 {
 				t.Fatalf("approval mode %s against %s", p.Approval, what)
+			}
+			if !l.gpu && p.GPU || strings.Contains(file, "gpu: true") && !p.Asked().GPU {
+				t.Fatalf("the GPU: %v, and %v asked for, against %s", p.GPU, p.Asked().GPU, what)
 			}
 			if !l.unseen && !unseenOff {
 				t.Fatalf("unseen approvals against %s", what)
