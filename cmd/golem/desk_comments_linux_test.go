@@ -108,3 +108,41 @@ func commentAtDesk(t *testing.T, u *deskUser) {
 		t.Errorf("a form without a nonce: got the status %d, and\n%s", status, out)
 	}
 }
+
+// sendComments sends comments from the page to a worker, and shows which lines its next version
+// changed.
+func sendComments(t *testing.T, u *deskUser) {
+	u.writeRun("price", "", `main:
+  - calls: [{tool: write_file, args: {path: /app.go, content: "package app\nprice := 10\nrest\n"}}]
+  - text: I raised the price.
+  - calls: [{tool: write_file, args: {path: /app.go, content: "package app\nprice := 1\nrest\n"}}]
+  - text: I kept it.
+`)
+	if code, out := u.startRun("price", "Raise the price")(); code != 0 {
+		t.Fatal(out)
+	}
+	u.openDesk()
+	u.openSession()
+	u.commentOn(u.browser, "/app.go", 2, "keep 1, please")
+	u.waitFor(u.browser, "1 comment, 1 not sent")
+	u.commentOn(u.browser, "/app.go", 3, "why?")
+	u.waitFor(u.browser, "2 comments, 2 not sent")
+	u.submit(chromedp.Evaluate(`document.querySelector('#comments button[value=resume]').click()`, nil))
+	u.waitFor(u.browser, "golem continues the run")
+	u.await(`document.body.textContent.includes('I kept it.')`) // the browser leaves out the text of events that are not on the screen
+	u.submit(chromedp.Reload())
+	u.checkPlaced(u.browser, "(the file): keep 1, please, changed since", "rest: why?, not changed since")
+	u.await(`document.body.textContent.includes('Please answer 2 comments')`)
+	if text := u.text(); strings.Contains(text, "not sent") || strings.Contains(text, "Send to the agent") {
+		t.Errorf("after the comments were sent:\n%s", text)
+	}
+	u.screenshot("sent")
+
+	// A session of another program has no run to continue.
+	u.mustGolem(0, "price", "exec", "--name", "other", "sh", "-c", "echo x >b.txt")
+	u.mustGolem(0, "price", "comments", "add", "--session", "other", "b.txt:1", "no")
+	u.do(chromedp.Navigate(u.base()))
+	u.await(`[...document.querySelectorAll('.item')].some(i => i.textContent.includes('@other'))`)
+	u.submit(chromedp.Evaluate(`[...document.querySelectorAll('.item')].find(i => i.textContent.includes('@other')).querySelector('a').click()`, nil))
+	u.waitFor(u.browser, "golem comments send other | golem exec --session other CMD")
+}

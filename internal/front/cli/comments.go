@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -40,7 +41,7 @@ message. So does golem run -c or --session SESSION, with your input.`,
 		}
 		return printComments(cmd, w)
 	}
-	cmd.AddCommand(newCommentsAdd(), newCommentsRemove())
+	cmd.AddCommand(newCommentsAdd(), newCommentsSend(), newCommentsRemove())
 	return cmd
 }
 
@@ -190,12 +191,51 @@ func addComments(cmd *cobra.Command, one *session.Session, in *run.Input) error 
 	return nil
 }
 
+func newCommentsSend() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "send [SESSION]",
+		Short: "Print the comments that the agent did not get yet, as a message for it",
+		Long: `Print the comments that the agent did not get yet, as a message for its standard input, and
+mark them as sent. golem run --resume SESSION needs no such command: it sends them itself.`,
+		Example: `  golem comments send | golem exec -c claude --continue -p --dangerously-skip-permissions
+  golem comments send fix | golem exec --session fix codex exec resume --last -`,
+		Args: takesArgs(0, 1, oneSession),
+	}
+	flags := addProgramFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		w, err := flags.sessionOf(args)
+		if err != nil {
+			return err
+		}
+		return choice.ChangeNotes(w.Session, func(n *choice.Notes) error {
+			list := n.Unsent()
+			if len(list) == 0 {
+				return &sandbox.Error{Op: "comments", Path: w.label(), Code: sandbox.ErrNotFound, Hint: "the agent has all comments; golem comments add PATH:LINE TEXT adds one"}
+			}
+			n.MarkSent(list, time.Now())
+			_, err := io.WriteString(cmd.OutOrStdout(), choice.Message(list, func(path string) string { return agentPath(w.Mounts, path) }))
+			return err
+		})
+	}
+	return cmd
+}
+
+// agentPath returns the name of a file for an agent, whose commands start in the directory at /.
+func agentPath(mounts []session.Mount, path string) string {
+	for _, m := range mounts {
+		if m.Target != "/" && strings.HasPrefix(path, m.Target+"/") {
+			return visible.Name(path)
+		}
+	}
+	return visible.Name(strings.TrimPrefix(path, "/"))
+}
+
 func newCommentsRemove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "remove ID",
 		Aliases: []string{"rm"},
 		Short:   "Remove a comment",
-		Example: "  golem comments remove k3x7qa",
+		Example: "  golem comments remove k3x7qa\n  golem comments rm k3x7qa",
 		Args:    takesArgs(1, 1, "one comment at a time, got %d"),
 	}
 	flags := addProgramFlags(cmd)

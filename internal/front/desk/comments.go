@@ -14,6 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/audit"
 	"github.com/golem-forge/golem/internal/work/choice"
+	"github.com/golem-forge/golem/internal/work/naming"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -27,6 +28,9 @@ type commentsView struct {
 	Version   string // changes with the rest
 	List      []commentView
 	Unsent    int
+	CanSend   bool // the run of the session can continue with them
+	Program   string
+	ID, Label string // of the session
 }
 
 // A commentView is a comment on a page. Its texts are visible text.
@@ -44,7 +48,7 @@ type commentView struct {
 
 // newComments returns the comments on a session for a page with some files.
 func (s notePages) newComments(one inbox.ProgramSession, about inbox.About, nonce string, files []string) (commentsView, error) {
-	v := commentsView{At: s.sessionPath(about), Nonce: nonce}
+	v := commentsView{At: s.sessionPath(about), Nonce: nonce, Program: about.Program, ID: one.ID, Label: naming.Label(one.Session)}
 	notes, err := choice.ReadNotes(one.Session)
 	if err != nil {
 		return v, err
@@ -54,6 +58,7 @@ func (s notePages) newComments(one inbox.ProgramSession, about inbox.About, nonc
 		return v, err
 	}
 	v.Unsent = len(notes.Unsent())
+	v.CanSend = v.Unsent > 0 && one.CanResume()
 	for _, c := range notes.Comments {
 		standing, line := c.Stand(found[c.Path])
 		view := commentView{ID: c.ID, Place: c.Place(visible.Name), Text: visible.Prose(c.Text), By: audit.FrontText(c.By), Written: visible.Age(c.Written, s.options.Now()), Now: standing.String(), Changed: standing == choice.Altered, Lines: visible.Each(c.Lines, visible.Text), File: slices.Index(files, c.Path), Old: c.Old}
@@ -69,7 +74,7 @@ func (s notePages) newComments(one inbox.ProgramSession, about inbox.About, nonc
 		v.List = append(v.List, view)
 	}
 	sum := sha256.New()
-	err = json.NewEncoder(sum).Encode(v.List)
+	err = json.NewEncoder(sum).Encode([]any{v.List, v.CanSend})
 	v.Version = hex.EncodeToString(sum.Sum(nil))[:16]
 	return v, err
 }

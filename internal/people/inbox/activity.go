@@ -20,6 +20,7 @@ import (
 	"github.com/golem-forge/golem/internal/records/audit"
 	"github.com/golem-forge/golem/internal/records/inventory"
 	"github.com/golem-forge/golem/internal/records/storage"
+	"github.com/golem-forge/golem/internal/work/choice"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/run"
 	"github.com/golem-forge/golem/sandbox"
@@ -226,10 +227,16 @@ func (s ProgramSession) isPaused() bool {
 	return err == nil && end == run.Paused
 }
 
-// CanResume reports whether the session has a run that neither works nor is finished, and
-// none of its calls waits for the user.
+// hasUnsent reports whether the session has a run that does not know all comments on its changes.
+func (s ProgramSession) hasUnsent() bool {
+	notes, err := choice.ReadNotes(s.Session)
+	return err == nil && len(notes.Unsent()) > 0 && s.HasRun()
+}
+
+// CanResume reports whether the session has a run that does not work, that is not finished or does
+// not know all comments, and none of its calls waits for the user.
 func (s ProgramSession) CanResume() bool {
-	return s.isUnfinished() && !s.Program.Storage.IsRunning(s.Session) && !slices.ContainsFunc(waiting(s.Program, s.ID), func(c Call) bool { return c.Tool != tool.ConnectTool })
+	return (s.isUnfinished() || s.hasUnsent()) && !s.Program.Storage.IsRunning(s.Session) && !slices.ContainsFunc(waiting(s.Program, s.ID), func(c Call) bool { return c.Tool != tool.ConnectTool })
 }
 
 // lastConnections returns the last connections of the session, the newest first, and how
