@@ -64,6 +64,7 @@ func (in *invocation) request(plan callPlan, prepared preparedCall, d policy.Dec
 			r.ToApprove = append(r.ToApprove, e)
 		}
 	}
+	r.Effects, r.ToApprove = slices.Concat(r.Effects, plan.connection()), slices.Concat(r.ToApprove, plan.connection())
 	if level, _ := in.approvalForUse(plan.tool); level < policy.PreApproved || plan.mustAsk() && len(r.ToApprove) == 0 {
 		r.ToApprove = append(r.ToApprove, plan.use())
 	}

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/golem-forge/golem/internal/clearance/review"
@@ -22,6 +24,9 @@ type Plan struct {
 	Effects []policy.Effect
 	// AlwaysAsk is true if the call needs approval whatever the rules say.
 	AlwaysAsk bool
+	// Asks, if set, is a server that the call connects to. That needs approval whatever the
+	// rules say, and is one more effect.
+	Asks *url.URL
 	// TaintedBy, if set, is the untrusted path that the authors of the shown work had
 	// read.
 	TaintedBy string
@@ -112,13 +117,30 @@ func (in *invocation) plan(ctx context.Context, t Tool, raw []byte) (p callPlan,
 		err = errors.New("a plan that does nothing")
 	}
 	p.Plan = plan
-	in.record.Effects = effectTexts(plan.effectsBefore())
+	in.record.Effects = effectTexts(slices.Concat(plan.effectsBefore(), plan.connection()))
 	return p, err
+}
+
+// connection returns the effect of connecting to the server of Asks.
+func (p Plan) connection() []policy.Effect {
+	if p.Asks == nil {
+		return nil
+	}
+	to := audit.Connection{Host: p.Asks.Hostname(), Port: 443}
+	if p.Asks.Scheme == "http" {
+		to.Port = 80
+	}
+	if n, err := strconv.ParseUint(p.Asks.Port(), 10, 16); err == nil {
+		to.Port = uint16(n)
+	}
+	return []policy.Effect{{Verb: policy.Connect, Target: to.Address()}}
 }
 
 // mustAsk reports whether the call needs approval whatever the rules say. A plan with
 // Deferred asks when the changes are known.
-func (p callPlan) mustAsk() bool { return p.AlwaysAsk || p.tool.AlwaysAsk && !p.Deferred }
+func (p callPlan) mustAsk() bool {
+	return p.AlwaysAsk || p.Asks != nil || p.tool.AlwaysAsk && !p.Deferred
+}
 
 // changesNothing reports whether the call only reads.
 func (p callPlan) changesNothing() bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -106,6 +107,9 @@ func (s *Server) newRemotePlan(r *Remote, effects []policy.Effect, run tool.Run)
 		return tool.NewPreparation(run), nil
 	}, effects...)
 	plan.AlwaysAsk, plan.TaintedBy = ask, r.Source
+	if u, err := url.Parse(r.URL); ask && err == nil {
+		plan.Asks = u
+	}
 	return plan, nil
 }
 

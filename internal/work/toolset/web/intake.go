@@ -128,8 +128,9 @@ func (s Set) intake() tool.Tool {
 			}
 			return s.Intake.run(ctx, a, to, doc, from)
 		})
-		plan.Args, plan.AlwaysAsk = a, ask
+		plan.Args = a
 		if ask {
+			plan.Asks = u
 			plan.Why = "a host that is not on the list"
 		}
 		return plan, nil

@@ -98,7 +98,10 @@ func (s Set) fetch() tool.Tool {
 			return s.run(ctx, u, a.Start, tainted)
 		})
 		a.URL = u.String()
-		plan.Args, plan.AlwaysAsk, plan.TaintedBy = a, ask, u.Scheme+"://"+u.Host
+		plan.Args, plan.TaintedBy = a, u.Scheme+"://"+u.Host
+		if ask {
+			plan.Asks = u
+		}
 		if ask && !tainted {
 			plan.Why = "a host that is not on the list"
 		}
