@@ -54,6 +54,18 @@ type Reply struct {
 	DigestPrefix string
 }
 
+// Keeps reports whether golem remembers the rule of a reply that became an answer: only an
+// approval of what was shown can permit, and only a refusal can refuse.
+func (reply Reply) Keeps(a tool.Answer) bool {
+	if reply.Remember == nil {
+		return false
+	}
+	if a.Verdict == tool.Approved {
+		return len(reply.Remember.Refused) == 0 && !a.Seen.IsUnseen()
+	}
+	return len(reply.Remember.Refused) > 0
+}
+
 // An Approver answers the requests of one program: by its mode, by remembered rules, by
 // answers from other processes, or by asking a person. Its fields are set before it is
 // used.
@@ -152,25 +164,34 @@ func (d *Approver) answer(ctx context.Context, r tool.Request) tool.Answer {
 	if a.Front != "" {
 		a.Text = d.Store.KeepShown(r, reply)
 	}
-	if refusal, ok := d.refusalFor(r, reply); ok && a.Verdict != tool.Approved {
-		rule, err := refusal.complete(r, requestScope{d.Policy, d.hostSession()}, d.Now())
-		if err != nil {
-			return tool.Answer{By: "nobody", Note: err.Error()}
-		}
-		if refusal.Scope == Project {
-			a.Note = rule.Note()
-		}
-		a.Keep = func() error { return d.addRule(rule) }
-	}
-	if a.Verdict == tool.Approved && reply.Remember != nil && len(reply.Remember.Refused) == 0 && !r.OnlyUser && !a.Seen.IsUnseen() {
-		rule, err := reply.Remember.complete(r, d.scope(), d.Now())
-		if err != nil {
-			return tool.Answer{By: "nobody", Note: err.Error()}
-		}
-		a.Note = rule.Note()
-		a.Keep = func() error { return d.addRule(rule) }
+	if err := d.remember(r, reply, &a); err != nil {
+		return tool.Answer{By: "nobody", Note: err.Error()}
 	}
 	return a
+}
+
+// remember gives an answer the rule that golem remembers with it: the one that the person
+// chose, or that of a declined host.
+func (d *Approver) remember(r tool.Request, reply Reply, a *tool.Answer) error {
+	var rule Rule
+	var err error
+	refusal, declined := d.refusalFor(r, reply)
+	switch {
+	case a.Verdict != tool.Approved && declined:
+		rule, err = refusal.complete(r, requestScope{d.Policy, d.hostSession()}, d.Now())
+	case a.Verdict == tool.Approved && reply.Keeps(*a) && !r.OnlyUser:
+		rule, err = reply.Remember.complete(r, d.scope(), d.Now())
+	default:
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if a.Verdict == tool.Approved || rule.Scope == Project {
+		a.Note = rule.Note()
+	}
+	a.Keep = func() error { return d.addRule(rule) }
+	return nil
 }
 
 // Keep implements tool.Keeper. It keeps only requests that a person would be asked about.
@@ -221,10 +242,15 @@ func (d *Approver) askWhilePending(ctx context.Context, r tool.Request) tool.Ans
 	if ctx.Err() != nil {
 		return no("the call was ended before there was an answer")
 	}
+	own := false // whether the answer is this reply
 	if !reply.Unattended {
 		reply.Text = d.Store.KeepShown(r, reply)
-		switch err := d.Store.Answer(pending.ID, reply, d.Now()); {
-		case err == nil, sandbox.CodeOf(err) == sandbox.ErrExists:
+		stored := reply
+		stored.Remember = nil // remembered below, with the decision about the call
+		switch err := d.Store.Answer(pending.ID, stored, d.Now()); {
+		case err == nil:
+			own = true
+		case sandbox.CodeOf(err) == sandbox.ErrExists:
 		case sandbox.CodeOf(err) == tool.ErrUnseen, sandbox.CodeOf(err) == "blocked": // the request is still pending
 			reply.Unattended = true
 		default:
@@ -234,6 +260,11 @@ func (d *Approver) askWhilePending(ctx context.Context, r tool.Request) tool.Ans
 	a, ok, err := d.Store.takeAnswer(r, d.scope(), d.Now())
 	if err != nil {
 		return no("golem cannot read the answer")
+	}
+	if ok && own {
+		if err := d.remember(r, reply, &a); err != nil {
+			return no(err.Error())
+		}
 	}
 	if ok {
 		return a

@@ -73,6 +73,45 @@ func TestAskWhilePending(t *testing.T) {
 	}
 }
 
+// TestRememberWhilePending checks that a rule is remembered if the reply that chose it is the
+// answer that counts, and only then.
+func TestRememberWhilePending(t *testing.T) {
+	host := newRequest(tool.ConnectTool, "h", "main", newEffect(policy.Connect, "a.example:443"))
+	always, _ := approval.AlwaysRule(writeA)
+	never, _ := approval.RefusalRule(host, approval.Project)
+	yes := approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "user"}, Remember: &always}
+	no := approval.Reply{Answer: tool.Answer{By: "user"}, Remember: &never}
+	for name, test := range map[string]struct {
+		request   tool.Request
+		reply     approval.Reply
+		meanwhile func(t *testing.T, d *testApprover, id string, cancel func())
+		again     tool.Verdict // of the same call later, which nobody answers
+	}{
+		"always":                   {writeA, yes, nil, tool.Approved},
+		"never":                    {host, no, nil, tool.Declined},
+		"declined":                 {host, approval.Reply{Answer: tool.Answer{By: "user"}}, nil, tool.Declined}, // in the run
+		"always, after another no": {writeA, yes, answerElsewhere(false), tool.Undecided},
+		"never, after another yes": {host, no, answerElsewhere(true), tool.Undecided},
+		"revoked":                  {writeA, yes, revoke, tool.Undecided},
+		"a rule of the other kind": {host, approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "user"}, Remember: &never}, nil, tool.Undecided},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newApprover(t, t.TempDir())
+			d.PendingAsker = fakePendingAsker(func(_ context.Context, _ tool.Request, id string, _ func() bool) approval.Reply {
+				if test.meanwhile != nil {
+					test.meanwhile(t, d, id, nil)
+				}
+				return test.reply
+			})
+			d.approve(test.request)
+			d.PendingAsker, d.Asker = nil, nil
+			if a := d.approve(test.request); a.Verdict != test.again {
+				t.Errorf("the same call later: got %+v, want %v", a, test.again)
+			}
+		})
+	}
+}
+
 func answerElsewhere(yes bool) func(*testing.T, *testApprover, string, func()) {
 	return func(t *testing.T, d *testApprover, id string, _ func()) {
 		if err := answerRequest(d.store, id, yes, "elsewhere", ""); err != nil {

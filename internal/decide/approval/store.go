@@ -365,7 +365,7 @@ func CheckReply(r tool.Request, reply Reply) (tool.Answer, error) {
 	return reply.toAnswer(r)
 }
 
-// CompleteRule completes the rule that a person chose with an approval of a pending request.
+// CompleteRule completes the rule that a person chose with the answer to a pending request.
 // Answer then remembers it. A rule for one run is none for a request that waits.
 func (s *Requests) CompleteRule(w PendingRequest, rule Rule, now time.Time) (Rule, error) {
 	r, err := s.Request(w)
@@ -395,7 +395,7 @@ func (s *Requests) Answer(id string, reply Reply, made time.Time) error {
 		return err
 	}
 	old, first, err := s.once.Decide(id, value)
-	if err == nil && first && a.Verdict == tool.Approved && !a.Seen.IsUnseen() && reply.Remember != nil && reply.Remember.ID != "" {
+	if err == nil && first && reply.Keeps(a) && reply.Remember.ID != "" {
 		return s.addRule(*reply.Remember)
 	}
 	if err != nil || first {

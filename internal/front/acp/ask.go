@@ -66,7 +66,7 @@ func (p *Proxy) askIn(ctx context.Context, session string, r tool.Request) appro
 	if p.open(q) != "" {
 		return nobody
 	}
-	call := map[string]any{"toolCallId": name, "title": title(r), "kind": "other", "status": "pending", "content": []any{plain(text + "\nYour answer is for exactly this (" + r.Digest[:tool.MinDigestPrefix] + ").")}}
+	call := map[string]any{"toolCallId": name, "title": title(r), "kind": "other", "status": "pending", "content": []any{plain(text + "\nAllow once is for exactly this (" + r.Digest[:tool.MinDigestPrefix] + ").")}}
 	params := map[string]any{"sessionId": session, "options": options, "toolCall": call}
 	if p.version() > 1 {
 		params = map[string]any{"sessionId": session, "options": options, "title": call["title"], "subject": map[string]any{"type": "tool_call", "toolCall": call}}

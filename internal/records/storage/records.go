@@ -158,7 +158,7 @@ func (r *Records) AnswerAs(id, by string, reply approval.Reply, secrets []string
 		return err
 	}
 	a, err := r.Approvals.CheckAnswer(w, reply)
-	if err == nil && reply.Remember != nil && a.Verdict == tool.Approved && !a.Seen.IsUnseen() {
+	if err == nil && reply.Keeps(a) {
 		rule, wrong := r.Approvals.CompleteRule(w, *reply.Remember, r.now())
 		reply.Remember, err = &rule, wrong
 		a.Note = rule.Note()

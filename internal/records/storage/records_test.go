@@ -105,6 +105,33 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
+// TestAnswerRemembersRefusal checks that golem keeps the rule with which a person declines a
+// host for good, and that an approval with such a rule keeps none.
+func TestAnswerRemembersRefusal(t *testing.T) {
+	for verdict, want := range map[tool.Verdict]int{tool.Declined: 1, tool.Approved: 0} {
+		s := open(t, "")
+		id := s.request(t, tool.ConnectTool, "/a")
+		w, err := s.Approvals.FindPending(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request, err := s.Approvals.Request(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rule, ok := approval.RefusalRule(request, approval.Project)
+		reply := s.reply(t, id, verdict, true)
+		reply.Remember = &rule
+		if err := s.Answer(id, reply, nil); err != nil || !ok {
+			t.Fatal(err)
+		}
+		rules, err := s.Approvals.Rules()
+		if err != nil || len(rules) != want {
+			t.Errorf("%v: got the rules %v, %v, want %d", verdict, rules, err, want)
+		}
+	}
+}
+
 // TestUnseenOff checks that a policy can forbid approvals of what nobody has seen.
 func TestUnseenOff(t *testing.T) {
 	for name, test := range map[string]struct {
