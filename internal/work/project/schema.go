@@ -45,7 +45,7 @@ func Schema() strictyaml.Key {
 			Doc: "Names of more directories that package managers fill. Where git cannot say what is ignored, lists show the new files in them as one line, and `golem apply` leaves them in the session, as for `node_modules`. They count after you trust the program."},
 		{Name: "worker_paths", Type: strictyaml.Texts, Default: "[., workers, .workers]", Example: "[., workers, shared/workers]",
 			Doc: "Directories of the program where golem looks for workers by name."},
-		budgetKey("What one run may use, with all of its workers, or the agents of one session of `golem exec`. Missing keys mean no limit, except `turns` and `workers` of a run."),
+		budgetKey("What one run may use, with all of its workers and each time that it continues, or the agents of one session of `golem exec`. Missing keys mean no limit, except `turns` and `workers` of a run."),
 		intakeKey(),
 		clearanceKey(),
 		commitKey(),
@@ -142,7 +142,7 @@ func budgetKey(doc string) strictyaml.Key {
 	return strictyaml.Key{Name: "budget", Type: strictyaml.Group, Example: "{turns: 50, cost: 2.50}",
 		Doc: doc, Keys: []strictyaml.Key{
 			{Name: "turns", Type: strictyaml.Whole, Example: "50", Valid: wholeFrom(1, 1_000_000_000, runLimit), Doc: "Answers of models; for a run by default 500."},
-			{Name: "workers", Type: strictyaml.Whole, Example: "20", Valid: wholeFrom(1, 1_000_000_000, runLimit), Doc: "Workers that other workers start, including those before `--resume`; by default 200. `golem exec` has none."},
+			{Name: "workers", Type: strictyaml.Whole, Example: "20", Valid: wholeFrom(1, 1_000_000_000, runLimit), Doc: "Workers that other workers start; by default 200. `golem exec` has none."},
 			{Name: "tokens", Type: strictyaml.Whole, Example: "200000", Valid: wholeFrom(1, 1_000_000_000_000, noLimit), Doc: "Input and output tokens."},
 			{Name: "cost", Type: strictyaml.Money, Example: "2.50", Valid: numberTo(1_000_000, false), Doc: "Price in US dollars."},
 			{Name: "time", Type: strictyaml.Span, Example: "30m", Valid: timeAbove0(noLimit), Doc: "Elapsed time."},

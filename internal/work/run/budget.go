@@ -27,6 +27,7 @@ type Budget struct {
 	used    spending
 	settled chan struct{} // closed when a question has its answer; nil if nobody waits
 	begun   int64         // number of workers that other workers started
+	resumed bool          // what was used before is counted
 	sum     Sum
 }
 
@@ -83,11 +84,29 @@ func (b *Budget) start() error {
 	return nil
 }
 
-// startedBefore counts workers that a resumed run had already started.
-func (b *Budget) startedBefore(n int64) {
+// notStarted takes back that a worker was counted.
+func (b *Budget) notStarted() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.begun += n
+	b.begun--
+}
+
+// usedBefore counts once what a run had used before it continued: answers, workers and time.
+func (b *Budget) usedBefore(answers []pastAnswer, workers int64, ran time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.resumed {
+		return
+	}
+	b.resumed = true
+	for _, a := range answers {
+		_, spent := b.spendingOf(a.model, a.said, a.about)
+		b.used = b.used.plus(spent, 1)
+	}
+	b.begun += workers
+	if !b.ends.IsZero() {
+		b.ends = b.ends.Add(-ran)
+	}
 }
 
 // NewWorkerBudget returns a budget that a worker file sets for its worker and the workers
@@ -220,10 +239,10 @@ func (s spending) plus(t spending, times int64) spending {
 	return spending{s.turns + times*t.turns, s.tokens + times*t.tokens, s.cost + float64(times)*t.cost}
 }
 
-// count adds the usage of an answer. For the limits, an estimate replaces numbers that
-// the server does not report.
-func (b *Budget) count(worker, modelName string, said, about model.Usage) {
-	u := said.Clamped()
+// spendingOf returns the usage of an answer, and what counts for the limits. There an estimate
+// replaces numbers that the server does not report.
+func (b *Budget) spendingOf(modelName string, said, about model.Usage) (u model.Usage, counted spending) {
+	u = said.Clamped()
 	counts := u
 	if u.Input+u.CacheRead+u.CacheWrite == 0 {
 		counts.Input = about.Input
@@ -232,7 +251,13 @@ func (b *Budget) count(worker, modelName string, said, about model.Usage) {
 		counts.Output = about.Output
 	}
 	most, _ := b.price(modelName, counts)
-	b.used = b.used.plus(spending{1, counts.Input + counts.Output + counts.CacheRead + counts.CacheWrite, most}, 1)
+	return u, spending{1, counts.Input + counts.Output + counts.CacheRead + counts.CacheWrite, most}
+}
+
+// count adds the usage of an answer.
+func (b *Budget) count(worker, modelName string, said, about model.Usage) {
+	u, spent := b.spendingOf(modelName, said, about)
+	b.used = b.used.plus(spent, 1)
 	cost, known := b.price(modelName, u)
 	b.sum.Unpriced = b.sum.Unpriced || !known
 	share := b.sum.By[worker]

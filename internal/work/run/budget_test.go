@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/decide/policy"
+	"github.com/golem-forge/golem/internal/records/state"
 	"github.com/golem-forge/golem/internal/work/model"
 	"github.com/golem-forge/golem/internal/work/run"
 )
@@ -98,6 +99,65 @@ func TestWorkerBudget(t *testing.T) {
 		must(t, err)
 		if got := r.Budget.Sum().Turns; o.End != test.want || got != test.answers {
 			t.Errorf("%+v: got %s after %d answers: %s, want %s after %d", test.child, o.End, got, o.Why, test.want, test.answers)
+		}
+	}
+}
+
+// countingModel calls count before each answer.
+type countingModel struct {
+	claimingModel
+	count func()
+}
+
+func (c countingModel) Answer(ctx context.Context, r model.Request, tell func(model.Piece)) (model.Answer, error) {
+	c.count()
+	return c.claimingModel.Answer(ctx, r, tell)
+}
+
+// TestResumedBudget: a run that continues has the rest of its budget, however often it
+// continues, and a raised limit gives it the difference.
+func TestResumedBudget(t *testing.T) {
+	for name, test := range map[string]struct {
+		limit, raised policy.Limits
+		answers       [2]int // with the limit, and more after it was raised
+	}{
+		"turns":  {policy.Limits{Turns: 3}, policy.Limits{Turns: 5}, [2]int{3, 2}},
+		"tokens": {policy.Limits{Tokens: 40_000}, policy.Limits{Tokens: 60_000}, [2]int{4, 2}},
+		"cost":   {policy.Limits{Cost: 40}, policy.Limits{Cost: 60}, [2]int{3, 2}},
+		"time":   {policy.Limits{Budget: 3 * time.Minute}, policy.Limits{Budget: 5 * time.Minute}, [2]int{3, 2}},
+	} {
+		d := newDiary(t)
+		now := time.Unix(1_700_000_000, 0)
+		asked := 0
+		w := d.worker(countingModel{claimingModel{Input: 9000, Output: 1000}, func() {
+			asked++
+			now = now.Add(time.Minute)
+		}}, "main")
+		price := func(_ string, u model.Usage) (float64, bool) { return float64(u.Input+u.Output) / 1000, true }
+		do := func(resume bool, l policy.Limits) int {
+			before := asked
+			folder, err := state.Open(d.dir)
+			must(t, err)
+			defer folder.Close()
+			log, err := run.OpenLog(folder, resume, func() time.Time { return now })
+			must(t, err)
+			defer log.Close()
+			r := d.run(l)
+			r.Log, r.Now, r.Budget = log, func() time.Time { return now }, run.NewBudget(l, price, now)
+			o, err := r.Do(context.Background(), w, run.Input{Text: "go"})
+			must(t, err)
+			if o.End != run.Spent {
+				t.Errorf("%s: got %+v, want the end of the budget", name, o)
+			}
+			now = now.Add(time.Hour) // nobody works
+			return asked - before
+		}
+		got := [4]int{do(false, test.limit), do(true, test.limit), do(true, test.raised), do(true, test.raised)}
+		if want := [4]int{test.answers[0], 0, test.answers[1], 0}; got != want {
+			t.Errorf("%s: got %d answers, want %d", name, got, want)
+		}
+		if got := do(false, test.limit); got != test.answers[0] {
+			t.Errorf("%s: a new run got %d answers, want %d", name, got, test.answers[0])
 		}
 	}
 }

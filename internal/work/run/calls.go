@@ -182,7 +182,7 @@ func (t *conversation) call(ctx context.Context, number int, c model.Call, u *tu
 	call := &inCall{id: id, conversation: t.startedBy(c), turn: u}
 	got := t.gateOf(ctx, c, call).Do(context.WithValue(t.withMedia(ctx), callKey{}, call), policy.Model, tool.Call{Tool: c.Tool, Args: []byte(argsOf(c))})
 	if counted && !call.started {
-		t.Budget.startedBefore(-1)
+		t.Budget.notStarted()
 	}
 	if r := t.interruption.Load(); r != nil {
 		return callResult{}, *r

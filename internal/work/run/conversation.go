@@ -61,8 +61,10 @@ func (r *Run) converse(ctx context.Context, w *Worker, id, caller string, in Inp
 	if t.past != nil && t.past.outcome != nil && t.past.outcome.OK() && in.isEmpty() {
 		return *t.past.outcome, nil
 	}
-	if id == top && t.past != nil {
-		r.Budget.startedBefore(r.Log.begunWorkers())
+	if t.past != nil {
+		for _, b := range w.Budgets {
+			b.usedBefore(r.Log.spentIn(id, t.past), 0, 0)
+		}
 	}
 	r.Budget.note(func(s *Sum) { s.Workers++ })
 	t.gate = w.Gate
@@ -155,7 +157,7 @@ func (t *conversation) say(role model.Role, usage *model.Usage, parts ...model.P
 	if last := len(t.messages) - 1; last >= 0 && t.messages[last].Role == role { // roles alternate
 		m.Parts = append(append([]model.Part{}, t.messages[last].Parts...), parts...)
 		t.messages = append(append([]model.Message{}, t.messages[:last]...), m)
-		return t.Log.write(Entry{Kind: "replace", In: t.id, Step: t.step, Worker: t.w.Name, Messages: t.messages})
+		return t.Log.write(Entry{Kind: "replace", In: t.id, Step: t.step, Worker: t.w.Name, Messages: t.messages, Usage: usage})
 	}
 	t.messages = append(t.messages, m)
 	e := Entry{Kind: "message", In: t.id, Step: t.step, Worker: t.w.Name, Messages: []model.Message{m}, Usage: usage}

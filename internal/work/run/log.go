@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -23,6 +24,9 @@ type Log struct {
 	mu    sync.Mutex
 	known map[string]*past // conversations of the run to continue
 	begun int64            // number of workers that the run had started
+	spent []pastAnswer     // answers of models that the run had got
+	ran   time.Duration    // how long it had worked
+	last  time.Time        // of the last line that was read
 	calls map[string]int   // how often each call of the run has begun, by its id
 
 	attached Attached // to the messages of the run to continue
@@ -35,7 +39,9 @@ const logVersion = 2
 // A past is the recorded part of a conversation.
 type past struct {
 	worker   string
-	step     int // number of the model's last answer
+	model    string // that the worker began with
+	from     int    // index of its first answer in those of the run
+	step     int    // number of the model's last answer
 	messages []model.Message
 	begun    map[string]begunCall    // calls of the last message that had begun
 	results  map[string]model.Result // results of these calls
@@ -43,6 +49,12 @@ type past struct {
 	outcome  *Outcome
 
 	decisions []string // what the user decided about its calls
+}
+
+// A pastAnswer is what is counted of an answer that a run got before it continued.
+type pastAnswer struct {
+	in, model   string
+	said, about model.Usage // as the server reported it, and estimated
 }
 
 // A begunCall is a call that was approved, and whose effect may have happened.
@@ -55,7 +67,7 @@ type begunCall struct {
 // and not while golem waits for its approval.
 type Entry struct {
 	Version int       `json:"version,omitempty"`
-	Kind    string    `json:"kind"` // begin, message, replace, call, paused, undone, result, end
+	Kind    string    `json:"kind"` // begin, resume, message, replace, call, paused, undone, result, end
 	Time    time.Time `json:"time"`
 	In      string    `json:"in"` // id of the conversation
 
@@ -120,15 +132,24 @@ func (l *Log) load() error {
 	return l.Read(func(e Entry) error {
 		p := l.known[e.In]
 		if p == nil || e.Kind == "begin" {
-			p = &past{worker: e.Worker}
+			p = &past{worker: e.Worker, model: e.Model, from: len(l.spent)}
 			l.known[e.In] = p
 		}
 		switch {
 		case e.Kind == "begin" && e.In == top:
-			l.begun = 0
+			l.begun, l.spent, l.ran, p.from = 0, nil, 0, 0
 			clear(l.calls)
 		case e.Kind == "begin":
 			l.begun++
+		}
+		switch {
+		case e.Kind == "resume": // nobody worked before it
+		case !l.last.IsZero():
+			l.ran += max(e.Time.Sub(l.last), 0)
+		}
+		l.last = e.Time
+		if e.Usage != nil {
+			l.spent = append(l.spent, pastAnswer{e.In, cmp.Or(e.Model, p.model), *e.Usage, model.Usage{Input: estimate(p.messages), Output: estimate(e.Messages)}})
 		}
 		switch e.Kind {
 		case "begin", "message", "replace": // ids of calls may repeat with other calls
@@ -243,12 +264,18 @@ func (l *Log) Messages() []model.Message {
 	return nil
 }
 
-// begunWorkers returns how many workers the run to continue had started.
-func (l *Log) begunWorkers() int64 {
-	if l == nil {
-		return 0
+// spentIn returns the answers that a conversation to continue had got, and the workers that it
+// had called.
+func (l *Log) spentIn(id string, p *past) (list []pastAnswer) {
+	if l == nil || p == nil {
+		return nil
 	}
-	return l.begun
+	for _, a := range l.spent[p.from:] {
+		if a.in == id || strings.HasPrefix(a.in, id+"/") {
+			list = append(list, a)
+		}
+	}
+	return list
 }
 
 // knows reports whether the log has a recorded part of the conversation.

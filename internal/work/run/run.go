@@ -93,6 +93,12 @@ func (r *Run) Forget() {
 // run could not be recorded, or was interrupted. Everything else is in the outcome.
 func (r *Run) Do(ctx context.Context, w *Worker, in Input) (Outcome, error) {
 	r.begin()
+	if p := r.Log.pastOf(top); p != nil {
+		r.Budget.usedBefore(r.Log.spentIn(top, p), r.Log.begun, r.Log.ran)
+		if err := r.Log.write(Entry{Kind: "resume", In: top}); err != nil {
+			return Outcome{}, err
+		}
+	}
 	ctx, cancel := r.Budget.within(ctx, r.Now())
 	defer cancel()
 	r.teller.say(Event{Type: RunStart, Worker: w.Name, Chain: w.Gate.Workers, Model: w.ModelName, Text: in.Text})

@@ -56,7 +56,7 @@ func (t *conversation) summarize(ctx context.Context, recent int64) (string, err
 	for _, m := range old {
 		calls += len(callsOf(m.Parts))
 	}
-	text, err := t.askForSummary(ctx, earlier, old, recent)
+	text, usage, err := t.askForSummary(ctx, earlier, old, recent)
 	if err != nil {
 		return "", err
 	}
@@ -77,7 +77,7 @@ func (t *conversation) summarize(ctx context.Context, recent int64) (string, err
 	}
 	did := fmt.Sprintf("summarised %s, %s → %s tokens", visible.Count(calls, "call"), shortNumber(before), shortNumber(after))
 	t.messages = messages
-	if err := t.Log.write(Entry{Kind: "replace", In: t.id, Step: t.step, Worker: t.w.Name, Messages: messages, Note: did}); err != nil {
+	if err := t.Log.write(Entry{Kind: "replace", In: t.id, Step: t.step, Worker: t.w.Name, Messages: messages, Note: did, Usage: usage}); err != nil {
 		return "", logError{err}
 	}
 	return did, nil
@@ -156,7 +156,7 @@ func isOwnText(text string) bool {
 
 // askForSummary returns a summary of messages and of an earlier summary. Its question has
 // about room tokens at most.
-func (t *conversation) askForSummary(ctx context.Context, earlier string, old []model.Message, room int64) (string, error) {
+func (t *conversation) askForSummary(ctx context.Context, earlier string, old []model.Message, room int64) (string, *model.Usage, error) {
 	s := Summarizer{t.w.Model, t.w.ModelName}
 	if t.w.Summarizer.Model != nil {
 		s = t.w.Summarizer
@@ -168,20 +168,20 @@ func (t *conversation) askForSummary(ctx context.Context, earlier string, old []
 	defer cancel()
 	tokens, settle, err := t.reserve(asking, s.Name, estimate(request.Messages)+int64(len(summarySystem))/4, summaryRoom)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	request.MaxTokens = tokens
 	answer, err := s.Model.Answer(asking, request, nil)
 	settle(t.w.Name, answer, err == nil)
 	switch text := t.hide(strings.TrimSpace(answer.Text())); {
 	case err != nil:
-		return "", err
+		return "", nil, err
 	case answer.Stop == model.Refused:
-		return "", errors.New("the model refused to")
+		return "", nil, errors.New("the model refused to")
 	case text == "":
-		return "", errors.New("the model's summary was empty")
+		return "", nil, errors.New("the model's summary was empty")
 	default:
-		return text, nil
+		return text, &answer.Usage, nil
 	}
 }
 
