@@ -48,7 +48,7 @@ func (h hub) dial(ctx context.Context) (*api, error) {
 	}
 	token := h.Token(ctx)
 	if token == "" {
-		return nil, &sandbox.Error{Op: h.op(), Path: h.target.Repo, Code: git.ErrUnreachable, Hint: "there is no token for " + root.Host + "; set GITHUB_TOKEN (of a GitHub Enterprise: GH_ENTERPRISE_TOKEN), or run gh auth login"}
+		return nil, &sandbox.Error{Op: h.op(), Path: h.target.Repo, Code: git.ErrUnreachable, Hint: "there is no token for " + root.Host + "; set GITHUB_TOKEN (of a GitHub Enterprise: GH_ENTERPRISE_TOKEN, and its name as GH_HOST), or run gh auth login"}
 	}
 	next := h.target.Web
 	if next == nil {

@@ -33,7 +33,8 @@ func (s *ObjectStore) Hub(server, repo string, c Credentials) (*Remote, error) {
 // Token returns the token for a server of Hub, or "" if there is none. It reads variables
 // and, with the user's inherited credentials, asks the user's gh. With inherited
 // credentials, another server than github.com does not get a token from GITHUB_TOKEN or
-// GH_TOKEN.
+// GH_TOKEN, and one from GH_ENTERPRISE_TOKEN only if the user named it: a project may name
+// any server.
 func (r *Remote) Token(ctx context.Context) string {
 	if r.asked {
 		return r.token
@@ -42,8 +43,13 @@ func (r *Remote) Token(ctx context.Context) string {
 	names := []string{"GITHUB_TOKEN", "GH_TOKEN"}
 	if r.server != GitHub {
 		others := []string{"GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"}
-		if names = append(others, names...); r.credentials.inherit {
+		switch {
+		case !r.credentials.inherit:
+			names = append(others, names...)
+		case r.credentials.isUsersServer(r.server):
 			names = others
+		default:
+			names = nil
 		}
 	}
 	for _, name := range names {
@@ -57,6 +63,12 @@ func (r *Remote) Token(ctx context.Context) string {
 	return r.token
 }
 
+// isUsersServer reports whether the user named a GitHub server in GH_HOST.
+func (c Credentials) isUsersServer(server string) bool {
+	u, err := url.Parse(server)
+	return err == nil && u.Host != "" && strings.EqualFold(u.Host, c.value("GH_HOST"))
+}
+
 // value returns the value of a variable. For a repeated name the last value counts.
 func (c Credentials) value(name string) (value string) {
 	for _, one := range c.env {
@@ -68,7 +80,8 @@ func (c Credentials) value(name string) (value string) {
 }
 
 // askGH asks the user's gh for the token of a server. It returns "" if there is no gh or
-// gh has no token. gh runs with the variables of the credentials.
+// gh has no token. gh runs with the variables of the credentials, except for the tokens:
+// gh would print one of them for any server.
 func (c Credentials) askGH(ctx context.Context, server string) string {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -84,7 +97,7 @@ func (c Credentials) askGH(ctx context.Context, server string) string {
 		}
 		var out bytes.Buffer
 		cmd := exec.CommandContext(ctx, program, "auth", "token", "--hostname", u.Host)
-		cmd.Dir, cmd.Env, cmd.Stdout, cmd.WaitDelay = "/", c.env, &out, 10*time.Second
+		cmd.Dir, cmd.Env, cmd.Stdout, cmd.WaitDelay = "/", c.gitVariables(), &out, 10*time.Second
 		if cmd.Run() != nil {
 			return ""
 		}

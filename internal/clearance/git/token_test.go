@@ -39,7 +39,10 @@ func TestTokens(t *testing.T) {
 		{"explicit without one", git.GitHub, git.Explicit([]string{path, "AWS_TOKEN=c"}), ""},
 		{"explicit for an enterprise", enterprise, git.Explicit([]string{"GITHUB_TOKEN=a"}), "a"},
 		{"inherited", git.GitHub, git.Inherit([]string{path, "GITHUB_TOKEN=a"}), "a"},
-		{"inherited for an enterprise", enterprise, git.Inherit([]string{path, "GITHUB_TOKEN=a", "GH_ENTERPRISE_TOKEN=e"}), "e"},
+		{"an enterprise of the user", enterprise, git.Inherit([]string{path, "GITHUB_TOKEN=a", "GH_ENTERPRISE_TOKEN=e", "GH_HOST=GHE.example.org"}), "e"},
+		{"an enterprise of the project", enterprise, git.Inherit([]string{path, "GITHUB_TOKEN=a", "GH_TOKEN=b", "GH_ENTERPRISE_TOKEN=e", "GITHUB_ENTERPRISE_TOKEN=f", "GH_HOST=example.org"}), "gh-token"},
+		{"not in gh", enterprise, git.Inherit([]string{"GH_ENTERPRISE_TOKEN=e", "GH_HOST=ghe.example.org:8443", "PATH=" + broken}), ""},
+		{"explicit for an enterprise of the project", enterprise, git.Explicit([]string{"GH_ENTERPRISE_TOKEN=e"}), "e"},
 		{"not for an enterprise", enterprise, git.Inherit([]string{"GITHUB_TOKEN=a", "GH_TOKEN=b", "PATH=" + broken}), ""},
 		{"gh", git.GitHub, git.Inherit([]string{path, "HOME=/home/u", "AWS_SECRET=canary", "GITHUB_TOKEN="}), "gh-token"},
 		{"gh that is not logged in", git.GitHub, git.Inherit([]string{"PATH=" + broken}), ""},
@@ -61,7 +64,7 @@ func TestTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := string(data); !strings.Contains(text, "ARGUMENTS auth token --hostname github.com\n") || !strings.Contains(text, "HOME=/home/u\n") || !strings.Contains(text, "\n/\n") || strings.Contains(text, "canary") {
+	if text := string(data); !strings.Contains(text, "ARGUMENTS auth token --hostname github.com\n") || !strings.Contains(text, "HOME=/home/u\n") || !strings.Contains(text, "\n/\n") || strings.Contains(text, "canary") || strings.Contains(text, "TOKEN") {
 		t.Errorf("gh got\n%s", text)
 	}
 }

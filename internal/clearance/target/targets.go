@@ -83,7 +83,7 @@ func (r Targets) GitTools(w *worker.Worker) gittools.Set {
 // addressOf returns the address of a target on another machine.
 func addressOf(t project.Target) string {
 	if t.Repo != "" {
-		return cmp.Or(t.URL, "https://github.com") + "/" + t.Repo
+		return strings.TrimRight(cmp.Or(t.URL, "https://github.com"), "/") + "/" + t.Repo
 	}
 	return t.URL
 }

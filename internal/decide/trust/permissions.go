@@ -103,8 +103,11 @@ func (r Request) Permissions() []Permission {
 		add(risk, r.Project.PlaceOf("model_server.url").String(), what)
 	}
 	for _, t := range r.Project.Targets {
-		where := string(t.Path) + t.URL + t.Repo
-		risk, what := Usual, "results can be pushed to "+visible.Quote(t.Name)+": "+visible.Quote(where)+", only by you"
+		risk, what := Usual, "results can be pushed to "+visible.Quote(t.Name)+": "+visible.Quote(describeTarget(string(t.Path), t.URL, t.Repo))+", only by you"
+		if isForeignServer(t.URL, t.Repo) {
+			risk = Severe
+			what += foreignServer
+		}
 		if t.Hooks {
 			risk = Severe
 			what += "; a push runs the hooks of that repository as you, outside the jail"
@@ -255,6 +258,22 @@ func (r Request) inside(real string) (rel string, ok bool) {
 	}
 	return rel, err == nil && filepath.IsLocal(rel)
 }
+
+// describeTarget returns where a repository is.
+func describeTarget(dir, url, repo string) string {
+	if url != "" && repo != "" {
+		return strings.TrimRight(url, "/") + "/" + repo
+	}
+	return dir + url + repo
+}
+
+// isForeignServer reports whether a repository is on another GitHub server than github.com.
+func isForeignServer(url, repo string) bool {
+	return repo != "" && url != "" && strings.TrimRight(url, "/") != "https://github.com"
+}
+
+// foreignServer says what such a server gets.
+const foreignServer = "; this server gets your token for it, if gh or GH_HOST names it"
 
 // comparePlaces orders places by file and line.
 func comparePlaces(a, b string) int {
@@ -425,7 +444,12 @@ func (r Request) addGit(add permit, who string, g worker.Git, from string) {
 		add(Risky, from, what+"your credentials")
 	}
 	if t := g.Inline; t != nil {
-		add(Usual, t.Place.String(), who+"stages results for "+visible.Quote(t.Path+t.URL+t.Repo)+"; only you can push them")
+		risk, what := Usual, who+"stages results for "+visible.Quote(describeTarget(t.Path, t.URL, t.Repo))+"; only you can push them"
+		if isForeignServer(t.URL, t.Repo) {
+			risk = Severe
+			what += foreignServer
+		}
+		add(risk, t.Place.String(), what)
 	}
 	for _, v := range g.Credentials.Env {
 		if v.Pass {

@@ -93,7 +93,10 @@ func (d *OpenWorker) publisher(step *calltree.Step, g tool.Gate) (p settle.Publi
 		if place, denied := d.program.Project.Ceiling.DeniedURL(server); denied {
 			t.Off = place.String()
 		}
-		return clearance.OpenGitHub(store, t, c.Env.Credentials(w))
+		env := c.Env // the user named the server with --repo, unless it is github.com
+		_, host, _ := strings.Cut(server, "://")
+		env.Variables = append(slices.Clone(env.Variables), "GH_HOST="+host)
+		return clearance.OpenGitHub(store, t, env.Credentials(w))
 	}
 	p.Persons = c.Persons
 	return p, []io.Closer{requests, c}
