@@ -277,15 +277,18 @@ review and apply them.`,
 	return root
 }
 
-// refuseEmpty refuses a flag for a session without a value, as of an empty variable: the
-// command would otherwise use another session.
-func refuseEmpty(cmd *cobra.Command) error {
-	for _, name := range []string{"session", "resume"} {
-		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
-			return usagef("--%s is empty; %s", name, valueHints[name])
+// refuseEmpty refuses a flag without a value, as of an empty variable: the command would
+// otherwise use another session, or no limit. Only texts may be empty: an input, a reason, and
+// the arguments of a tool.
+func refuseEmpty(cmd *cobra.Command) (err error) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		kind := f.Value.Type()
+		empty := kind == "string" && f.Value.String() == "" || (kind == "stringSlice" || kind == "stringArray") && f.Value.String() == "[]"
+		if empty && err == nil && !strings.HasPrefix(cmd.CommandPath()+" ", "golem tool ") && f.Name != "input" && f.Name != "reason" {
+			err = usagef("--%s is empty; %s", f.Name, cmp.Or(valueHints[f.Name], "omit it, or give it a value"))
 		}
-	}
-	return nil
+	})
+	return err
 }
 
 // refuseInside refuses to act as the user if golem runs inside a command that it

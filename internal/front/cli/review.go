@@ -44,10 +44,7 @@ review changes nothing.`,
 	cmd.Flags().BoolVar(&all, "all", false, "show every line of every file")
 	addPlain(cmd, &interactive, &plain, "print each commit, and ask whether to push it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		flags := cmd.Flags()
 		switch {
-		case flags.Changed("accept") && accept == "", flags.Changed("discard") && discard == "":
-			return usageError("--accept and --discard take the id of a commit; golem review lists those that wait")
 		case accept != "" && discard != "", (accept != "" || discard != "") && len(args) > 0:
 			return usageError("review shows, accepts or discards; do one at a time")
 		case all && (summary || accept != "" || discard != ""):
