@@ -146,3 +146,58 @@ func sendComments(t *testing.T, u *deskUser) {
 	u.submit(chromedp.Evaluate(`[...document.querySelectorAll('.item')].find(i => i.textContent.includes('@other')).querySelector('a').click()`, nil))
 	u.waitFor(u.browser, "golem comments send other | golem exec --session other CMD")
 }
+
+// markViewed marks files as viewed. A mark folds a file, falls away with its content, and counts
+// for no approval.
+func markViewed(t *testing.T, u *deskUser) {
+	u.write("shop/app/a.txt", "old\n")
+	u.mustGolem(0, "shop", "exec", "sh", "-c", "echo new >app/a.txt; echo b >app/b.txt; mkdir .husky; echo x >.husky/pre-commit; mkdir many; for i in $(seq 300); do echo $i >many/$i; done")
+	u.openDesk()
+	u.openSession()
+	file := func(name string) string {
+		return fmt.Sprintf(`document.querySelector('.name[title=%q]').closest('.file')`, name)
+	}
+	viewed := func(name string) {
+		t.Helper()
+		u.do(page.BringToFront(), chromedp.Evaluate(file(name)+`.scrollIntoView(), `+file(name)+`.querySelector('[data-viewed]').click()`, nil))
+	}
+	u.await(`document.getElementById('viewed-count').textContent === '0 of 303 files viewed'`)
+	viewed("/app/a.txt")
+	u.await(`document.getElementById('viewed-count').textContent === '1 of 303 files viewed' && ` + file("/app/a.txt") + `.querySelector('.pieces').hidden`)
+	u.screenshot("viewed")
+
+	// After a reload the file is closed. A form that claims it was on the screen does not count.
+	u.submit(chromedp.Reload())
+	u.await(`document.getElementById('viewed-count').textContent === '1 of 303 files viewed' && !` + file("/app/a.txt") + `.querySelector('.pieces') && ` + file("/app/a.txt") + `.querySelector('[data-viewed]').checked && document.querySelector('.tree a[title="/app/a.txt"]').className === 'done'`)
+	u.submit(chromedp.Evaluate(`(() => { const f = document.querySelector('form.pick'), i = `+file("/app/a.txt")+`.id.slice(5); document.querySelector('input[data-file="' + i + '"]').checked = true; f.elements.seen.value = i + ',' + i + '.1'; f.querySelector('button[value=apply]').click() })()`, nil))
+	u.waitFor(u.browser, "Your decision")
+	u.await(`document.querySelector('form.answer').dataset.before === '' && document.querySelector('form.answer button.yes').disabled`)
+
+	// The agent changes the file: the mark is gone. A page that shows the old content sets none.
+	u.openSession()
+	u.mustGolem(0, "shop", "exec", "--session", "last", "sh", "-c", "echo newer >app/a.txt; echo bb >app/b.txt")
+	viewed("/app/b.txt")
+	u.await(file("/app/b.txt") + `.textContent.includes('this page did not show the content that the file has now') && !` + file("/app/b.txt") + `.querySelector('[data-viewed]').checked`)
+	u.submit(chromedp.Reload())
+	u.await(file("/app/a.txt") + `.textContent.includes('changed since you looked') && ` + file("/app/a.txt") + `.textContent.includes('newer') && !` + file("/app/a.txt") + `.querySelector('[data-viewed]').checked`)
+
+	// The tree leads to a file that the page has not loaded, and the keys to the files.
+	u.do(chromedp.Evaluate(`document.querySelector('.tree a[title="/many/99"]').click()`, nil))
+	u.await(`document.querySelector('.file.current .name')?.title === '/many/99'`)
+	u.do(chromedp.Evaluate(`document.querySelector('.tree a[title="/app/b.txt"]').click()`, nil))
+	u.await(`document.querySelector('.file.current .name')?.title === '/app/b.txt'`)
+	u.do(chromedp.KeyEvent("j"))
+	u.await(`document.querySelector('.file.current .name').title !== '/app/b.txt'`)
+	u.do(chromedp.KeyEvent("k"))
+	u.await(`document.querySelector('.file.current .name').title === '/app/b.txt'`)
+	u.do(chromedp.KeyEvent("xv"))
+	u.await(`document.querySelector('.file.current [data-viewed]').checked && document.querySelector('.file.current [data-file]').checked && document.getElementById('viewed-count').textContent === '1 of 303 files viewed'`)
+
+	// On a phone the tree is closed, and everything is on the screen.
+	u.do(emulate(390, "light"))
+	u.submit(chromedp.Reload())
+	u.await(`!document.querySelector('.tree').open && document.documentElement.scrollWidth <= innerWidth`)
+	u.do(chromedp.Evaluate(`document.querySelector('.tree').open = true; document.querySelector('.tree a[title="/app/b.txt"]').click()`, nil))
+	u.await(`document.querySelector('.file.current .name')?.title === '/app/b.txt' && !document.querySelector('.tree').open && document.querySelector('.file.current').getBoundingClientRect().top < 100`)
+	u.do(emulate(1280, "light"))
+}

@@ -65,7 +65,7 @@ func TestDesk(t *testing.T) {
 	if err := chromedp.Run(browser); err != nil { // starts it
 		t.Fatal(err)
 	}
-	tests := map[string]func(*testing.T, *deskUser){"Approve": approveAtDesk, "Phone": approveOnPhone, "Changed": refuseChangedContent, "Unseen": nameUnseen, "Inert": keepInert, "Apply": applyAtDesk, "All": tickAllAtDesk, "Unviewed": nameUnviewed, "Push": pushAtDesk, "Supervise": superviseAtDesk, "Five": superviseFive, "Race": raceAtDesk, "Survive": surviveAtDesk, "Worker": refuseServiceWorker, "Rebind": refuseRebinding, "Tabs": openTabs, "Access": checkAccess, "Hub": approveAtHub, "HubChanged": refuseAtHub, "HubGone": loseHub, "HubDoubt": retryInDoubt, "Colours": colourSyntax, "Comments": commentAtDesk, "Send": sendComments, "Lists": compareLists}
+	tests := map[string]func(*testing.T, *deskUser){"Approve": approveAtDesk, "Phone": approveOnPhone, "Changed": refuseChangedContent, "Unseen": nameUnseen, "Inert": keepInert, "Apply": applyAtDesk, "All": tickAllAtDesk, "Unviewed": nameUnviewed, "Push": pushAtDesk, "Supervise": superviseAtDesk, "Five": superviseFive, "Race": raceAtDesk, "Survive": surviveAtDesk, "Worker": refuseServiceWorker, "Rebind": refuseRebinding, "Tabs": openTabs, "Access": checkAccess, "Hub": approveAtHub, "HubChanged": refuseAtHub, "HubGone": loseHub, "HubDoubt": retryInDoubt, "Colours": colourSyntax, "Comments": commentAtDesk, "Send": sendComments, "Viewed": markViewed, "Lists": compareLists}
 	if os.Getenv("GOLEM_TEST_PICTURES") != "" {
 		tests["Pictures"], tests["PicturesHub"] = drawDesk, drawHub
 	}

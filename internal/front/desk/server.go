@@ -158,6 +158,7 @@ func newServer(o inbox.DeskOptions, host string) *server {
 	add("GET /session/{program}/{id}/files", s.showFiles)
 	add("GET /session/{program}/{id}/comments", notePages{s}.showComments)
 	add("POST /session/{program}/{id}/comments", notePages{s}.changeComments)
+	add("POST /session/{program}/{id}/viewed", notePages{s}.markViewed)
 	add("GET /session/{program}/{id}/file/{index}", s.showChange)
 	add("GET /session/{program}/{id}/timeline", s.showTimeline)
 	add("GET /session/{program}/{id}/now", s.showNow)

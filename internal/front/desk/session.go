@@ -34,11 +34,12 @@ const (
 type sessionView struct {
 	inbox.About
 	Nonce     string
-	Changed   []string // names of the files that changed after the page showed them
-	Nothing   bool     // the user chose nothing
-	Flags     []string
+	Changed   []string   // names of the files that changed after the page showed them
+	Nothing   bool       // the user chose nothing
+	Flags     []flagView // one for each file
 	MoreFlags int
 	List      filesView
+	Tree      treeView
 	Total     string
 	Skipped   []string
 	Commits   []commitsView
@@ -79,7 +80,15 @@ type changeView struct {
 	Flags     []string
 	Why       string // why it cannot be chosen, "" if it can
 	Open      bool
+	Viewed    bool // somebody marked this content as viewed, so it is folded
+	Since     bool // it changed since
 	Pieces    []pieceView
+}
+
+// A flagView is the first warning about a file, with the number of the others.
+type flagView struct {
+	Text string
+	More int
 }
 
 // A pieceView is a part of a change that can be chosen.
@@ -138,8 +147,21 @@ func (s *server) renderSession(w http.ResponseWriter, r *http.Request, status in
 	}
 	v.Status = s.newStatus(one, v.About, v.Nonce)
 	v.Now, _ = one.Now()
-	return s.render(w, status, "session", view{Title: cmp.Or(v.What, "Session "+cmp.Or(v.Name, v.ID)), Data: v})
+	return s.render(w, status, "session", view{Title: sessionTitle(v.About), Data: v})
 }
+
+// sessionTitle returns the title of a tab: what works in a session, and its name, so that tabs
+// differ.
+func sessionTitle(a inbox.About) string {
+	name := cmp.Or(a.Name, a.ID)
+	if what := cmp.Or(a.Input, a.What); what != "" {
+		return visible.Cut(what, maxTabTitle) + " · " + name
+	}
+	return "Session " + name
+}
+
+// maxTabTitle is how many characters of an input the title of a tab has.
+const maxTabTitle = 60
 
 // addChanges adds the changes of a session to its page.
 func (s *server) addChanges(ctx context.Context, one inbox.ProgramSession, v *sessionView) error {
@@ -154,11 +176,15 @@ func (s *server) addChanges(ctx context.Context, one inbox.ProgramSession, v *se
 	}
 	p := &page{program: v.Program, id: sessionPage(v.ID), digest: digestReview(r), sent: make(map[string]bool), digests: make(map[int]string)}
 	p.files = visible.Each(r.Files, func(c session.FileChange) string { return c.Path })
-	contents, err := readLooked(look, opened(r))
+	notes, err := choice.ReadNotes(one.Session)
 	if err != nil {
 		return err
 	}
-	l := fileList{s: s, about: v.About, review: r, opened: contents}
+	contents, err := readLooked(look, opened(r, notes))
+	if err != nil {
+		return err
+	}
+	l := fileList{s: s, about: v.About, review: r, opened: contents, notes: notes}
 	v.List = l.part(p, 0)
 	s.pages.add(p)
 	v.Nonce = p.nonce
@@ -167,8 +193,18 @@ func (s *server) addChanges(ctx context.Context, one inbox.ProgramSession, v *se
 	if err != nil {
 		return err
 	}
-	v.Flags = visible.Each(review.Shorten(r.Flags), flagText)
-	v.MoreFlags = len(r.Flags) - len(v.Flags)
+	viewed := make(map[string]bool)
+	for name, f := range contents {
+		if is, _ := notes.IsViewed(f.File); is {
+			viewed[name] = true
+		}
+	}
+	v.Tree = newTree(r, viewed)
+	v.MoreFlags = len(r.Flags)
+	for _, f := range choice.OnePerFile(review.Shorten(r.Flags), r.Flags) {
+		v.Flags = append(v.Flags, flagView{flagText(f.Flag), f.More})
+		v.MoreFlags -= 1 + f.More
+	}
 	if len(r.Files) > 0 {
 		v.Total = r.Total().String()
 	}
@@ -193,12 +229,20 @@ func (s *server) addChanges(ctx context.Context, one inbox.ProgramSession, v *se
 	return nil
 }
 
-// opened returns the names of the files that a page shows open: the first, as far as there is
-// room.
-func opened(r *session.Review) (names []string) {
-	rows := 0
+// maxMarked is how many files with a mark a page reads, to compare them with it.
+const maxMarked = 500
+
+// opened returns the names of the files that a page reads: those that somebody marked as viewed,
+// and the first others, as far as there is room to show them open.
+func opened(r *session.Review, notes choice.Notes) (names []string) {
+	rows, marked := 0, 0
 	for _, c := range r.Files {
-		if more := c.Added + c.Removed + 10; rows+more <= maxRowsOpen && len(names) < maxFilesOpen && c.Size <= maxBytesOpen {
+		if _, ok := notes.Viewed[c.Path]; ok && marked < maxMarked && c.Size <= maxBytesOpen {
+			marked++
+			names = append(names, c.Path)
+			continue
+		}
+		if more := c.Added + c.Removed + 10; rows+more <= maxRowsOpen && len(names)-marked < maxFilesOpen && c.Size <= maxBytesOpen {
 			rows += more
 			names = append(names, c.Path)
 		}
@@ -262,6 +306,7 @@ type fileList struct {
 	about  inbox.About
 	review *session.Review
 	opened map[string]fileContent
+	notes  choice.Notes
 }
 
 // part returns the files from an index on. It records in the page what they show.
@@ -284,7 +329,11 @@ func (l fileList) part(p *page, from int) filesView {
 		for _, flag := range flags[f.Path] {
 			one.Flags = append(one.Flags, visible.Text(flag.At("")))
 		}
-		if content, ok := l.opened[f.Path]; ok {
+		content, ok := l.opened[f.Path]
+		if ok {
+			one.Viewed, one.Since = l.notes.IsViewed(content.File)
+		}
+		if ok && !one.Viewed {
 			one.open(content)
 			p.addFile(i, content.Digest(), one.items())
 		}

@@ -130,6 +130,77 @@
     place();
   }
 
+  // A file that somebody marked as viewed folds. What was on the screen stays seen.
+  const tree = document.querySelector('.tree');
+  const fileOf = index => document.getElementById('file-' + index);
+  const goTo = file => {
+    for (const other of document.querySelectorAll('.file.current')) other.classList.remove('current');
+    if (!file) return;
+    file.classList.add('current');
+    file.scrollIntoView({ block: 'start' });
+    file.focus({ preventScroll: true });
+  };
+  // Loads the parts of a long list until it has a file, and goes there.
+  const goToIndex = index => {
+    const more = document.querySelector('.more');
+    if (fileOf(index) || !more) return goTo(fileOf(index));
+    document.body.addEventListener('htmx:load', () => goToIndex(index), { once: true });
+    htmx.trigger(more, 'revealed');
+  };
+  const fold = (file, folded) => { for (const part of file.querySelectorAll('.pieces')) part.hidden = folded; };
+  if (tree) {
+    if (matchMedia('(max-width: 64rem)').matches) tree.open = false;
+    const count = document.getElementById('viewed-count');
+    const setViewed = box => {
+      const index = box.dataset.viewed, file = fileOf(index), link = tree.querySelector('a[href="#file-' + index + '"]');
+      fetch(comments().dataset.at.replace(/comments$/, 'viewed'), { method: 'POST', body: new URLSearchParams({ nonce: comments().dataset.nonce, file: index, viewed: box.checked ? 'yes' : '' }) }).then(async answer => {
+        if (!answer.ok) throw new Error(await answer.text());
+        fold(file, box.checked);
+        if (link) link.classList.toggle('done', box.checked);
+        count.dataset.viewed = Number(count.dataset.viewed) + (box.checked ? 1 : -1);
+        count.textContent = count.dataset.viewed + ' of ' + count.dataset.files + (count.dataset.files === '1' ? ' file' : ' files') + ' viewed';
+      }).catch(wrong => {
+        box.checked = !box.checked;
+        box.parentElement.title = wrong.message;
+        box.parentElement.lastChild.textContent = ' ' + wrong.message;
+      });
+    };
+    document.addEventListener('change', e => { if (e.target.dataset.viewed !== undefined) setViewed(e.target); });
+    document.body.addEventListener('htmx:load', e => {
+      const file = e.detail.elt.closest && e.detail.elt.closest('.file'), box = file && file.querySelector('[data-viewed]');
+      if (box) box.disabled = false;
+    });
+    tree.addEventListener('click', e => {
+      const link = e.target.closest('a');
+      if (!link) return;
+      e.preventDefault();
+      if (matchMedia('(max-width: 64rem)').matches) tree.open = false;
+      goToIndex(link.hash.slice(6));
+    });
+    tree.querySelector('.tree-filter').addEventListener('input', e => {
+      const want = e.target.value.toLowerCase();
+      for (const row of tree.querySelectorAll('li')) row.hidden = !!want && !(row.dataset.name || '').toLowerCase().includes(want);
+    });
+    document.addEventListener('keydown', e => {
+      if (e.ctrlKey || e.metaKey || e.altKey || /^(INPUT|TEXTAREA|SELECT)$/.test(e.target.tagName) && e.target.type !== 'checkbox') return;
+      const files = [...document.querySelectorAll('.file')], current = document.querySelector('.file.current') || e.target.closest('.file');
+      const step = (list, by) => {
+        const edge = 8, heights = list.map(x => x.getBoundingClientRect().top);
+        return by > 0 ? list[heights.findIndex(top => top > edge)] : list[heights.findLastIndex(top => top < -edge)];
+      };
+      const at = files.indexOf(current);
+      if (e.key === 'j') goTo(files[Math.min(at + 1, files.length - 1)]);
+      else if (e.key === 'k') goTo(files[Math.max(at - 1, 0)]);
+      else if (e.key === 'n' || e.key === 'p') step([...document.querySelectorAll('.piece')].filter(x => x.offsetParent), e.key === 'n' ? 1 : -1)?.scrollIntoView({ block: 'start' });
+      else if (e.key === 'x' && current) current.querySelector('[data-file]')?.click();
+      else if (e.key === 'v' && current) current.querySelector('[data-viewed]')?.click();
+      else if (e.key === 'c' && current) current.querySelector('[data-comment]')?.click();
+      else if (e.key === '/') { tree.open = true; tree.querySelector('.tree-filter').focus(); }
+      else return;
+      e.preventDefault();
+    });
+  }
+
   // A part of a page counts as seen when each of its pieces was on the screen.
   const answer = document.querySelector('form.answer'), pick = document.querySelector('form.pick'), review = document.querySelector('form.review');
   const form = answer || pick || review;
