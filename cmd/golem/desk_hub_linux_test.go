@@ -603,6 +603,8 @@ func TestNotifyHub(t *testing.T) {
 	until(1)
 	waitForCall(t, client, h.submitInput("secret", "work again", "--label", "gpu"))
 	until(2)
+	time.Sleep(waitsLong + 5*time.Second) // both desks look again
+	until(2)
 }
 
 // waitsLong is how long a call waits before golem tells the user.

@@ -1,17 +1,23 @@
 package main
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/hex"
+	"encoding/pem"
 	"fmt"
 	"html"
 	"io"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"os/exec"
@@ -37,12 +43,15 @@ type phone struct {
 // serveDevices writes the user's configuration, and starts the desk for devices.
 func (u *deskUser) serveDevices() (base string) {
 	u.t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		u.t.Fatal(err)
-	}
-	at := l.Addr().String()
-	l.Close()
+	at := freeAddress(u.t)
+	u.configureDevices("{url: 'http://" + at + "', listen: '" + at + "'}")
+	u.startDesk()
+	return "http://" + at
+}
+
+// configureDevices writes the key desk to the user's configuration.
+func (u *deskUser) configureDevices(text string) {
+	u.t.Helper()
 	home := filepath.Dir(u.dir + "-home")
 	for _, v := range u.environ {
 		if value, ok := strings.CutPrefix(v, "HOME="); ok {
@@ -53,11 +62,9 @@ func (u *deskUser) serveDevices() (base string) {
 	if err := os.MkdirAll(filepath.Dir(config), 0o700); err != nil {
 		u.t.Fatal(err)
 	}
-	if err := os.WriteFile(config, []byte("desk: {url: \"http://"+at+"\", listen: \""+at+"\"}\n"), 0o600); err != nil {
+	if err := os.WriteFile(config, []byte("desk: "+text+"\n"), 0o600); err != nil {
 		u.t.Fatal(err)
 	}
-	u.startDesk()
-	return "http://" + at
 }
 
 // pair runs golem desk pair at a terminal. claim opens the link, and returns what the device shows.
@@ -346,4 +353,138 @@ func TestDevices(t *testing.T) {
 		t.Errorf("the content changed: %d %s", status, said)
 	}
 	u.mustGolem(3, "notes", "tool", "write_file", "--path", "/out/a.md", "--content", "second\n")
+}
+
+// TestDevicesTLS pairs a device and declines a call from it in each way that docs/desk.md has for
+// reaching the desk: golem does TLS itself, a proxy with TLS such as that of a private network
+// passes requests on, and a tunnel leads to localhost.
+func TestDevicesTLS(t *testing.T) {
+	t.Parallel()
+	proxy := httptest.NewUnstartedServer(nil)
+	proxy.StartTLS()
+	t.Cleanup(proxy.Close)
+	roots := proxy.Client().Transport.(*http.Transport).TLSClientConfig.RootCAs
+	file := filepath.Join(t.TempDir(), "both.pem")
+	key, err := x509.MarshalPKCS8PrivateKey(proxy.TLS.Certificates[0].PrivateKey)
+	if err == nil {
+		err = os.WriteFile(file, slices.Concat(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: proxy.TLS.Certificates[0].Certificate[0]}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	// dialing returns a client that connects to an address, whatever the name of the host.
+	dialing := func(at string) *http.Client {
+		return &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}, DialContext: func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, network, at)
+		}}}
+	}
+	for name, c := range map[string]struct {
+		config string // with the address for LISTEN
+		base   string // with the address that the device uses for AT
+		serve  func(t *testing.T, listen string) (at string)
+	}{
+		"certificate": {"{url: 'https://LISTEN', listen: 'LISTEN', certificate: " + file + ", key: " + file + "}", "https://AT", func(_ *testing.T, listen string) string { return listen }},
+		"proxy": {"{url: 'https://example.com', listen: 'LISTEN'}", "https://example.com", func(t *testing.T, listen string) string {
+			pass := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+				r.SetURL(&url.URL{Scheme: "http", Host: listen})
+				if r.Out.Host = r.In.Host; r.In.URL.Path == "/without-name" {
+					r.Out.Host = listen
+				}
+			}}
+			s := httptest.NewTLSServer(pass)
+			t.Cleanup(s.Close)
+			return s.Listener.Addr().String()
+		}},
+		"tunnel": {"{url: 'http://localhost:PORT', listen: 'LISTEN'}", "http://localhost:PORT", func(t *testing.T, listen string) string {
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { l.Close() })
+			go func() {
+				for {
+					from, err := l.Accept()
+					if err != nil {
+						return
+					}
+					if to, err := net.Dial("tcp", listen); err == nil {
+						go func() { io.Copy(to, from); to.Close() }()
+						go func() { io.Copy(from, to); from.Close() }()
+					}
+				}
+			}()
+			return l.Addr().String()
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			home := t.TempDir()
+			u := &deskUser{t: t, dir: t.TempDir(), environ: append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME=", "GOLEM_STATE="+filepath.Join(home, "state"))}
+			u.mustGolem(0, ".", "init", "notes")
+			u.mustGolem(3, "notes", "tool", "write_file", "--path", "/out/a.md", "--content", "first\n")
+			listen := freeAddress(t)
+			at := c.serve(t, listen)
+			_, port, _ := net.SplitHostPort(at)
+			place := strings.NewReplacer("LISTEN", listen, "AT", at, "PORT", port).Replace
+			u.configureDevices(place(c.config))
+			u.startDesk()
+			p := newPhone(u, place(c.base))
+			dialed := dialing(at)
+			dialed.Jar, dialed.CheckRedirect = p.client.Jar, p.client.CheckRedirect
+			p.client = dialed
+			out, err := u.pair(func(link string) string {
+				if !strings.HasPrefix(link, p.base+"/pair#") {
+					t.Errorf("the link is %s", link)
+				}
+				return p.claim(link)
+			}, "phone")
+			if err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			p.login()
+			_, host, _ := strings.Cut(p.base, "://")
+			if cookies := p.client.Jar.Cookies(&url.URL{Scheme: "http", Host: host, Path: "/"}); len(cookies) != 0 && name == "proxy" {
+				t.Errorf("the cookie goes over plain HTTP: %v", cookies)
+			}
+			_, inbox := p.ask("GET", "/", nil)
+			link := regexp.MustCompile(`href="(/call/[^"]+)"`).FindStringSubmatch(inbox)
+			if link == nil {
+				t.Fatalf("the inbox has no call:\n%s", inbox)
+			}
+			if status, said := p.ask("POST", link[1], p.decision(link[1], "decline", 0)); status != http.StatusSeeOther || len(u.pending("notes")) != 0 {
+				t.Errorf("the decline: %d %s", status, said)
+			}
+			switch name {
+			case "certificate":
+				response, err := http.Get("http://" + listen + "/pair")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if response.Body.Close(); response.StatusCode != http.StatusBadRequest {
+					t.Errorf("plain HTTP: %s", response.Status)
+				}
+			case "proxy":
+				if status, said := p.ask("GET", "/without-name", nil); status != http.StatusForbidden || !strings.Contains(said, "a proxy must keep the name of the host") {
+					t.Errorf("a proxy that changes the name: %d %s", status, said)
+				}
+			}
+		})
+	}
+	t.Run("refused", func(t *testing.T) {
+		home := t.TempDir()
+		u := &deskUser{t: t, dir: t.TempDir(), environ: append(os.Environ(), "HOME="+home, "XDG_CONFIG_HOME=", "GOLEM_STATE="+filepath.Join(home, "state"))}
+		for config, want := range map[string]string{
+			"{url: 'https://desk.example.net', listen: '0.0.0.0:0'}":                                                 "without desk.certificate golem listens on this machine only",
+			"{url: 'https://desk.example.net', listen: '127.0.0.1:0', certificate: /missing.pem, key: /missing.pem}": "/missing.pem",
+		} {
+			u.configureDevices(config)
+			if out, code := u.golem(".", "desk", "--no-open"); code == 0 || !strings.Contains(out, want) {
+				t.Errorf("%s: exit code %d, want %q\n%s", config, code, want, out)
+			}
+		}
+		u.configureDevices("{url: 'http://desk.example.net'}")
+		if out, _ := u.golem(".", "status"); !strings.Contains(out, "desk.url: no address that devices use") {
+			t.Errorf("without TLS: %s", out)
+		}
+	})
 }

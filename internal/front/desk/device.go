@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -258,6 +259,14 @@ func serveDevices(ctx context.Context, o project.Desk, s *server) (stop func(), 
 			return nil, &sandbox.Error{Op: "desk.listen", Path: o.Listen, Code: sandbox.ErrInvalid, Hint: "without desk.certificate golem listens on this machine only, for a proxy with TLS; write 127.0.0.1:PORT"}
 		}
 	}
+	var secure *tls.Config
+	if o.Certificate != "" {
+		pair, err := tls.LoadX509KeyPair(o.Certificate, cmp.Or(o.Key, o.Certificate))
+		if err != nil {
+			return nil, &sandbox.Error{Op: "desk.certificate", Path: o.Certificate, Code: sandbox.ErrInvalid, Hint: "golem cannot use it with its key: " + err.Error()}
+		}
+		secure = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	}
 	store, err := device.Open(s.options.StateBase(), s.options.Now)
 	if err != nil {
 		return nil, err
@@ -275,8 +284,8 @@ func serveDevices(ctx context.Context, o project.Desk, s *server) (stop func(), 
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if o.Certificate != "" {
-			h.ServeTLS(l, o.Certificate, cmp.Or(o.Key, o.Certificate))
+		if h.TLSConfig = secure; secure != nil {
+			h.ServeTLS(l, "", "")
 		} else {
 			h.Serve(l)
 		}
