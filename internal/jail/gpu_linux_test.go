@@ -83,6 +83,22 @@ func TestGPU(t *testing.T) {
 			t.Errorf("%s: %q, want %q", line, got, want)
 		}
 	}
+	// Of all files in /proc, only those of its own processes open for writing.
+	probes, tried := t.TempDir(), false
+	copyOfSelf(t, probes)
+	for line := range strings.Lines(start(jail.Policy{GPU: true, Mounts: []jail.Mount{{Source: sandbox.Host(probes), Target: "/probe"}}})(probeWord + "=writeproc /probe/probe; true")) {
+		word, name, _ := strings.Cut(strings.TrimSpace(line), " ")
+		part := strings.Split(name, "/")
+		switch {
+		case line == "tried true" || line == "tried true\n":
+			tried = true
+		case word != "writable" || len(part) < 4 || strings.Trim(part[2], "0123456789") != "" || part[2] == "1" || part[3] == "net":
+			t.Errorf("in /proc: %q", line)
+		}
+	}
+	if !tried {
+		t.Error("nothing was tried in /proc")
+	}
 	readOnly := start(jail.Policy{GPU: true})
 	if got := readOnly("echo name > /proc/self/comm && head -c 4 /dev/nvidia0 | wc -c; echo x > /dev/nvidia12 && echo x > /proc/sys/vm/drop_caches"); got != "4\nbash: line 1: /proc/sys/vm/drop_caches: Read-only file system" {
 		t.Errorf("without a directory to write: %q", got)
