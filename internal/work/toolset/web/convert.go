@@ -10,7 +10,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -229,14 +231,20 @@ func (in Intake) store(ctx context.Context, files *sandbox.Sandbox, at string, l
 			files.DeleteAll(context.WithoutCancel(ctx), temp)
 		}
 	}()
-	for _, c := range list {
-		if _, err := files.WriteNew(path.Join(temp, c.name), c.data); err != nil {
-			return err
-		}
+	if err := files.MakeDir(temp); err != nil {
+		return err
 	}
 	host, err := files.Resolve(temp)
 	if err != nil {
 		return err
+	}
+	if err := makePrivate(string(host)); err != nil {
+		return intakeError(at, sandbox.ErrInternal, "the directory could not be made private; nothing was stored")
+	}
+	for _, c := range list {
+		if _, err := files.WriteNew(path.Join(temp, c.name), c.data); err != nil {
+			return err
+		}
 	}
 	if err := durable.SyncTree(string(host)); err != nil {
 		return intakeError(at, sandbox.ErrInternal, "the disk failed; nothing was stored")
@@ -248,4 +256,13 @@ func (in Intake) store(ctx context.Context, files *sandbox.Sandbox, at string, l
 		err = durable.SyncDir(string(host))
 	}
 	return err
+}
+
+// makePrivate lets only the user open a directory, because the document may be for them only.
+func makePrivate(dir string) error {
+	above, err := os.OpenRoot(filepath.Dir(dir))
+	if err != nil {
+		return err
+	}
+	return errors.Join(above.Chmod(filepath.Base(dir), 0o700), above.Close())
 }

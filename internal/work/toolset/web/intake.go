@@ -249,7 +249,26 @@ func (g getter) fetch(ctx context.Context, u *url.URL, tainted bool, p *project.
 	if p.ConverterFor(doc.name) == nil && !strings.HasSuffix(doc.name, suffix) {
 		doc.name += suffix
 	}
-	return doc, a.from.Redacted(), nil
+	return doc, a.hide(withoutSecrets(a.from)), nil
+}
+
+// withoutSecrets returns an address without what may be a key in it: a password, the fragment,
+// and long values of the query, such as a signature or a token.
+func withoutSecrets(u *url.URL) string {
+	const most = 15
+	shown := *u
+	shown.Fragment, shown.RawFragment = "", ""
+	var query []string
+	for part := range strings.SplitSeq(u.RawQuery, "&") {
+		if name, value, _ := strings.Cut(part, "="); len(value) > most {
+			part = name + "=hidden"
+		} else if len(part) > 2*most {
+			part = "hidden"
+		}
+		query = append(query, part)
+	}
+	shown.RawQuery = strings.Join(query, "&")
+	return shown.Redacted()
 }
 
 // run converts, scans and stores a document.

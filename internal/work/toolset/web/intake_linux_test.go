@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -287,10 +288,33 @@ func TestSharedInput(t *testing.T) {
 	if err != nil || r.Err != nil {
 		t.Fatal(err, r.Err)
 	}
+	if info, err := os.Stat(filepath.Join(dir, r.Data.(origin).At)); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the directory of the document: got %v, %v, want one for the user only", info.Mode(), err)
+	}
 	if _, err := os.Stat(own); !os.IsNotExist(err) {
 		t.Errorf("its own unfinished directory is there: %v", err)
 	}
 	if _, err := os.Stat(others); err != nil {
 		t.Errorf("the directory of another golem: %v", err)
+	}
+}
+
+// TestAddressesWithoutSecrets checks that the origin of a document has no key of its address.
+func TestAddressesWithoutSecrets(t *testing.T) {
+	for text, want := range map[string]string{
+		"https://a.example/x.pdf?id=12&page=3":                     "https://a.example/x.pdf?id=12&page=3",
+		"https://a.example/x.pdf?sig=0123456789abcdef0&id=12":      "https://a.example/x.pdf?sig=hidden&id=12",
+		"https://a.example/x.pdf?0123456789abcdef0123456789abcdef": "https://a.example/x.pdf?hidden",
+		"https://me:secret@a.example/x#token":                      "https://me:xxxxx@a.example/x",
+		"https://a.example/x?a=b=0123456789abcdef":                 "https://a.example/x?a=hidden",
+		"https://a.example/x?a=1;token=0123456789abcdef":           "https://a.example/x?a=hidden",
+	} {
+		u, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := withoutSecrets(u); got != want {
+			t.Errorf("%s: got %s, want %s", text, got, want)
+		}
 	}
 }
