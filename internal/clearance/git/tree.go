@@ -31,7 +31,8 @@ type CommitObject struct {
 	Tree              Hash
 	Parents           []Hash
 	Author, Committer Person
-	Time              time.Time // of author and committer, in UTC, as Stage writes it
+	Time              time.Time // of the committer, in UTC
+	Authored          time.Time // of the author; Stage writes the same
 	Message           string
 	// Headers are the other lines before the message, such as a signature. Git shows most of
 	// them nowhere.
@@ -53,7 +54,7 @@ func (r *Reader) Commit(hash Hash) (*CommitObject, error) {
 		case "parent":
 			c.Parents = append(c.Parents, Hash(value))
 		case "author":
-			c.Author, c.Time = person(value)
+			c.Author, c.Authored = person(value)
 		case "committer":
 			c.Committer, c.Time = person(value)
 		default:

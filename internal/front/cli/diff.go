@@ -498,7 +498,7 @@ func (v *reviewText) commitList(r settle.CommitRepository) {
 // commit prints one commit with its message and its diff.
 func (v *reviewText) commit(c settle.Commit) {
 	v.b.WriteString("\n")
-	v.line("commit %s by %s (unverified), %s", c.Hash, c.Author, c.Time.Format("2006-01-02 15:04"))
+	v.line("commit %s by %s (unverified), %s", c.Hash, c.Author, c.Dates())
 	for line := range strings.Lines(c.Text()) {
 		v.line("    %s", visible.Text(strings.TrimSuffix(line, "\n")))
 	}

@@ -54,7 +54,18 @@ type Commit struct {
 	Flags   []review.Flag `json:"flags"` // the riskiest first
 	Merge   bool          `json:"merge,omitempty"`
 
-	persons string // author and committer, whole and not made safe to print
+	authored time.Time // what the author says; Time is what the committer says
+	persons  string    // author and committer, whole and not made safe to print
+}
+
+// Dates returns the date of the author, and that of the committer if it is another minute.
+func (c Commit) Dates() string {
+	const layout = "2006-01-02 15:04 MST"
+	text := c.Time.Format(layout)
+	if authored := c.authored.Format(layout); authored != text {
+		text = authored + " (committed " + text + ")"
+	}
+	return text
 }
 
 // Text returns everything that the author wrote in the commit besides its files and its own
@@ -108,7 +119,7 @@ func ReadCommits(ctx context.Context, session string, im RepositoryImport) (Comm
 		if err != nil {
 			return r, err
 		}
-		c := Commit{Hash: hash, Author: personText(object.Author), Time: object.Time, Headers: object.Headers, Message: object.Message, Merge: len(object.Parents) > 1, Flags: []review.Flag{}, Files: []tool.Change{}}
+		c := Commit{Hash: hash, Author: personText(object.Author), Time: object.Time, authored: object.Authored, Headers: object.Headers, Message: object.Message, Merge: len(object.Parents) > 1, Flags: []review.Flag{}, Files: []tool.Change{}}
 		if object.Committer != object.Author {
 			c.Author += ", committed by " + personText(object.Committer)
 		}
@@ -361,7 +372,7 @@ func versionsIn(list []CommitRepository) map[string][]string {
 func commitChanges(list []CommitRepository) (rows []tool.Change) {
 	for _, r := range list {
 		for _, c := range r.Commits {
-			about := "by " + c.Author + ", unverified"
+			about := "by " + c.Author + ", " + c.Dates() + ", unverified"
 			if c.Merge {
 				about += "; a merge, compared with its first parent"
 			}
