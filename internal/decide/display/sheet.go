@@ -518,7 +518,8 @@ func (s *Sheet) All() []visible.Row { return slices.Concat(s.Head, s.Body, s.Tai
 
 // Folded returns the rows without the middle of a long body. The rest of the body takes
 // at most most lines of the screen; lines counts those of one row. So the question and
-// its subject fit on one screen.
+// its subject fit on one screen. The riskiest change is the first. If all of it fits, golem
+// does not cut it to show the end of another one.
 func (s *Sheet) Folded(most int, lines func(visible.Row) int) []visible.Row {
 	total := 0
 	for _, r := range s.Body {
@@ -529,10 +530,19 @@ func (s *Sheet) Folded(most int, lines func(visible.Row) int) []visible.Row {
 	}
 	most -= lines(visible.Row{Mark: visible.Hidden, Text: omittedText(total, total*longestLine)})
 	front, end := 0, len(s.Body)
-	for used := lines(s.Body[0]); used <= most*2/3 && front < end; used += lines(s.Body[front]) {
+	next := lines(s.Body[0]) // lines up to the first row after the front
+	for ; next <= most*2/3 && front < end; next += lines(s.Body[front]) {
 		front++
 	}
-	for used := lines(s.Body[end-1]); used <= most/3 && end > front; used += lines(s.Body[end-1]) {
+	after := front + 1
+	for ; after < end && s.Body[after].Item == s.Body[front].Item && next <= most; after++ {
+		next += lines(s.Body[after])
+	}
+	rest := most / 3
+	if next <= most {
+		front, rest = after, min(rest, most-next)
+	}
+	for used := lines(s.Body[end-1]); used <= rest && end > front; used += lines(s.Body[end-1]) {
 		end--
 		if end == front {
 			break
