@@ -143,7 +143,7 @@ var systemPrograms = []string{"apt", "apt-get", "dpkg", "dnf", "yum", "rpm", "pa
 // explainFailure prints what may have made the command fail, if it is something that is
 // different in the jail.
 func (f *execFlags) explainFailure(cmd *cobra.Command, p *program.Program, gate *program.OpenWorker, args []string, ran jail.Result) {
-	defer f.explainRefused(cmd.ErrOrStderr(), gate.Hosts(), args, ran.Refused)
+	defer f.explainRefused(cmd.ErrOrStderr(), gate.Hosts(), args, ran)
 	shown := sandbox.Shown(args[0])
 	if ran.Code == exitNotFound && !inPath(args[0]) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: no program %s in your PATH; check the name\n", shown)

@@ -16,9 +16,14 @@ import (
 )
 
 // explainRefused prints which hosts a command that failed could not reach, and the line
-// that allows them.
-func (f *execFlags) explainRefused(w io.Writer, hosts policy.Hosts, args []string, r jail.Refused) {
+// that allows them. At the level landlock golem does not see which hosts a command without a
+// network asks for.
+func (f *execFlags) explainRefused(w io.Writer, hosts policy.Hosts, args []string, ran jail.Result) {
+	r := ran.Refused
 	if len(r.Hosts) == 0 {
+		if hosts.IsEmpty() && ran.Level == jail.Landlock {
+			fmt.Fprintln(w, "golem: the network was off; if the command needs a host: "+typeAgain(args, []string{f.net}, "--net", "HOST"))
+		}
 		return
 	}
 	why := "golem refused what is not on the list of hosts"

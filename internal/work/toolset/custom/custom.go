@@ -209,12 +209,29 @@ func newResult(name string, files *sandbox.Sandbox, args json.RawMessage, effect
 	}
 	if said := last(ran.Stderr); said != "" {
 		hint += "; it said: " + said
+		if strings.Contains(said, "Read-only file system") || strings.Contains(said, "EROFS") {
+			hint += "; " + writeAdvice(files, effects)
+		}
 	}
 	if ran.Level == jail.Namespaces {
 		hint += suggestPath(files, args, effects)
 	}
 	r.Err = &sandbox.Error{Op: name, Code: code(ran.Result), Hint: hint}
 	return r, nil
+}
+
+// writeAdvice says where a program may write, after it tried to elsewhere.
+func writeAdvice(files *sandbox.Sandbox, effects []policy.Effect) string {
+	var places []string
+	for _, e := range effects {
+		if e.Verb == policy.Write {
+			places = append(places, sandbox.Shown(jail.Inside(files, e.Target)))
+		}
+	}
+	if len(places) == 0 {
+		return "it may write only in /tmp: files: {restrict: DIR, readonly: false} in its definition lets it write to a directory of its worker"
+	}
+	return "it may write only in " + strings.Join(places, ", ") + " and /tmp"
 }
 
 // describeEnd says how the program ended.

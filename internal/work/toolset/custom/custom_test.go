@@ -111,6 +111,7 @@ func TestCustomFails(t *testing.T) {
 		{jail.Result{Late: true, Code: 137}, "timeout", "it timed out"},
 		{jail.Result{Stopped: true, Code: 137}, "stopped", "it was stopped"},
 		{jail.Result{Code: 137, Hit: []jail.Limit{jail.MemoryLimit}}, sandbox.ErrLimit, "limit of memory"},
+		{jail.Result{Code: 1, Stderr: jail.Output{Head: []byte("sh: cannot create /in/a: Read-only file system\n")}}, "failed", "it may write only in /tmp: files: {restrict: DIR, readonly: false}"},
 		{jail.Result{Code: 139, Signal: "SIGSEGV"}, "failed", "ended by SIGSEGV"},
 	} {
 		g, _ := gate(t, &runner{result: test.result}, tool.Approved)
