@@ -10,9 +10,10 @@ import (
 )
 
 // Protected returns the patterns of names that are read-only in every sandbox:
-// repositories, and the files that say what a worker or a command may do. Only clearance changes them.
+// repositories, and the files that say what a worker or a command may do. golem stops at a
+// golem-forge.yaml, which may be a project file under a wrong name. Only clearance changes them.
 func Protected() []string {
-	return []string{".git", ".golem", "golem-forge.config.y*ml", "*.worker"}
+	return []string{".git", ".golem", "golem-forge.config.y*ml", "golem-forge.y*ml", "*.worker"}
 }
 
 // Protection returns a function that returns the pattern that protects a canonical name, or a

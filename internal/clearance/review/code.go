@@ -226,7 +226,7 @@ var trusted = []struct{ why, names string }{
 		.claude/ .mcp.json mcp.json .cursor/ .codex/ .gemini/ .qwen/ .opencode/ opencode.json opencode.jsonc .crush.json crush.json .goose/ .amp/ .zencoder/
 		.aider* .windsurf/ .kiro/ .junie/ .trae/ .amazonq/ .copilot/ .agents/ .factory/ .mcp/ .bolt/ .devin/ .tabnine/ .sourcegraph/ .rovodev/ claude_desktop_config.json .geminiignore .aiexclude
 		mcp.yaml mcp_config.json smithery.yaml gemini-extension.json .claude-plugin/ ellipsis.yaml sweep.yaml greptile.json`},
-	{"a worker or the policy of golem itself", `golem-forge.config.yaml golem-forge.config.yml *.worker`},
+	{"a worker or the policy of golem itself", `golem-forge.config.yaml golem-forge.config.yml golem-forge.yaml golem-forge.yml *.worker`},
 	{"runs in CI", `
 		.github/workflows/ .github/actions/ action.yml action.yaml .gitlab-ci.yml .gitlab-ci.yaml .gitlab/ci/ .gitlab-ci/ .circleci/ .travis.yml appveyor.yml .appveyor.yml
 		azure-pipelines.yml azure-pipelines.yaml azure-pipelines*.yml .azure-pipelines/ .azuredevops/ jenkinsfile jenkinsfile.* *.jenkinsfile bitbucket-pipelines.yml

@@ -71,7 +71,7 @@ func findFile(dir string) (string, error) {
 	}
 	short, _ := exists(filepath.Join(dir, FileShort))
 	if name := findMisnamed(dir); name != "" {
-		hint := "rename it"
+		hint := "rename or remove it"
 		if long || short {
 			hint = "remove it, or move its keys"
 		}

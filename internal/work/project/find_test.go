@@ -98,10 +98,10 @@ func TestFindProblems(t *testing.T) {
 		"both/in":              project.FileShort + " is in the same directory; keep one of the two",
 		"none":                 "not a directory; name the program's directory",
 		"both/" + project.File: "not a directory; name the program's directory",
-		"near":                 "near/golem-forge.yaml: golem does not read this file; the project file is called golem-forge.config.yaml; rename it",
-		"near/in":              "near/golem-forge.yaml: golem does not read this file; the project file is called golem-forge.config.yaml; rename it",
+		"near":                 "near/golem-forge.yaml: golem does not read this file; the project file is called golem-forge.config.yaml; rename or remove it",
+		"near/in":              "near/golem-forge.yaml: golem does not read this file; the project file is called golem-forge.config.yaml; rename or remove it",
 		"beside":               "beside/golem-forge.yml: golem does not read this file; the project file is called golem-forge.config.yaml; remove it, or move its keys",
-		"json":                 "json/golem-forge.config.json: golem does not read this file; the project file is called golem-forge.config.yaml; rename it",
+		"json":                 "json/golem-forge.config.json: golem does not read this file; the project file is called golem-forge.config.yaml; rename or remove it",
 	} {
 		if _, _, err := project.Find(filepath.Join(top, from)); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: %v", from, err)
@@ -141,7 +141,7 @@ func TestMisnamedProject(t *testing.T) {
 			dir := t.TempDir()
 			must(t, os.WriteFile(filepath.Join(dir, name), []byte(test.content), 0o666))
 			_, _, err := project.Find(dir)
-			if (err != nil) != test.wrong || err != nil && !strings.Contains(err.Error(), "golem does not read this file; the project file is called golem-forge.config.yaml; rename it") {
+			if (err != nil) != test.wrong || err != nil && !strings.Contains(err.Error(), "golem does not read this file; the project file is called golem-forge.config.yaml; rename or remove it") {
 				t.Errorf("%q with %q: got %v", name, test.content, err)
 			}
 		}

@@ -86,7 +86,7 @@ func sandboxKey() strictyaml.Key {
 			Doc: "llm-do: directories by name. The path `portfolio` is at `/portfolio`.", Keys: pathKeys()},
 		approvalKey("preApproved", "ask", "ask", "Approval levels for the whole sandbox. Workers may only be stricter."),
 		{Name: "protect", Type: strictyaml.Texts, Example: `[.env, "*.key", "/ci/**"]`, Valid: checkProtect,
-			Doc: "More protected paths, besides `.git`, `.golem`, `golem-forge.config.y*ml`, `*.worker` and YAML files that are workers. No tool changes them."},
+			Doc: "More protected paths, besides `.git`, `.golem`, `golem-forge.config.y*ml`, `golem-forge.y*ml`, `*.worker` and YAML files that are workers. No tool changes them."},
 		{Name: "network", Type: strictyaml.Bool, Default: "false", Example: "false", Or: []strictyaml.Key{{Type: strictyaml.Texts, Empty: true}},
 			Doc: "The hosts that commands reach: `true` for all, `false` for none, or a list such as `[api.example.com]`. `[]` means `false`. A host without a port means 80 and 443."},
 		{Name: "require_os_sandbox", Type: strictyaml.Bool, Words: []string{"landlock", "namespaces", "container"}, Default: "false", Example: "true",
