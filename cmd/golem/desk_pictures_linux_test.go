@@ -19,9 +19,14 @@ const maxPicture = 150_000
 // picture takes a picture of the first tab for the docs. Only make screenshots asks for it.
 func (u *deskUser) picture(dir, name string, height int64) {
 	u.t.Helper()
+	u.pictureOf(dir, name, 1000, height)
+}
+
+func (u *deskUser) pictureOf(dir, name string, width, height int64) {
+	u.t.Helper()
 	var data []byte
 	u.do(page.BringToFront(), chromedp.ActionFunc(func(ctx context.Context) error {
-		return emulation.SetDeviceMetricsOverride(1000, height, 1, false).Do(ctx)
+		return emulation.SetDeviceMetricsOverride(width, height, 1, false).Do(ctx)
 	}), chromedp.Evaluate(`scrollTo(0, 0)`, nil), chromedp.CaptureScreenshot(&data))
 	if len(data) > maxPicture {
 		u.t.Errorf("%s has %d bytes, and may have %d", name, len(data), maxPicture)
@@ -68,11 +73,17 @@ func drawDesk(t *testing.T, u *deskUser) {
 	u.submit(chromedp.Navigate(u.base()))
 	u.submit(chromedp.Click(`.item a[href*="/session/shop-"]`))
 	u.do(click(`input[aria-label="Hunk 1 of /price.py"]`))
-	u.picture(dir, "desk-session", 1000)
+	u.commentOn(u.browser, "/price.py", 2, "Round only when you show the price.")
+	u.waitFor(u.browser, "1 comment, 1 not sent")
+	u.await(`!!document.querySelector('.placed')`)
+	u.do(chromedp.Evaluate(`document.querySelector('.tree').open = true`, nil))
+	u.pictureOf(dir, "desk-session", 1280, 1280)
+	u.do(chromedp.Evaluate(`document.querySelector('.tree').open = false`, nil))
+	u.pictureOf(dir, "desk-phone", 390, 1400)
 	u.submit(chromedp.Navigate(u.base()))
 	u.submit(chromedp.Click(`.item a[href*="/commit/"]`))
 	u.picture(dir, "desk-commit", 760)
-	for _, name := range []string{"desk-inbox", "desk-live", "desk-run", "desk-session", "desk-commit"} {
+	for _, name := range []string{"desk-inbox", "desk-live", "desk-run", "desk-session", "desk-phone", "desk-commit"} {
 		if data, err := os.ReadFile(filepath.Join(dir, name+".png")); err != nil || !strings.HasPrefix(string(data), "\x89PNG") {
 			t.Errorf("%s: %v", name, err)
 		}
