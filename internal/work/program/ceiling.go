@@ -61,7 +61,11 @@ var networkTools = []string{"api_send"}
 func denyTools(g tool.Gate, c project.Ceiling) tool.Gate {
 	var rules []policy.Rule
 	for _, t := range g.Tools {
-		place, denied := c.DeniedTool(t.RuleNames()...)
+		var pushes []string
+		if t.Name == "pull_request" {
+			pushes = []string{"git_push", "git"}
+		}
+		place, denied := c.DeniedTool(t.RuleNames(), pushes...)
 		if off, is := c.NetworkOff(); is && slices.Contains(networkTools, t.Name) {
 			place, denied = off, true
 		}

@@ -42,7 +42,7 @@ func PolicySchema() strictyaml.Key {
 			Doc: "The only directories that may be mounted, with everything below them."},
 		{Name: "tools", Type: strictyaml.Group, Example: "{deny: [shell, api_send]}", Doc: "The tools that may be used, by the name of a tool or of a toolset.", Keys: []strictyaml.Key{
 			{Name: "allow", Type: strictyaml.Texts, Example: "[filesystem, changes]", Doc: "Only these."},
-			{Name: "deny", Type: strictyaml.Texts, Example: "[shell, api_send]", Doc: "Not these, even if `allow` has them."},
+			{Name: "deny", Type: strictyaml.Texts, Example: "[shell, api_send]", Doc: "Not these, even if `allow` has them. `git_push` or `git` also forbids `golem pr`."},
 		}},
 		{Name: "models", Type: strictyaml.Texts, Example: "[\"ollama:*\", \"scripted:*\"]",
 			Doc: "The only models that runs may use; `*` stands for any part of a name without a slash."},
@@ -313,13 +313,16 @@ func isStricter(mode, than string) bool {
 }
 
 // DeniedTool returns the place that forbids a tool, and whether there is one. The tool
-// has any of the names.
-func (c Ceiling) DeniedTool(names ...string) (strictyaml.Place, bool) {
-	has := func(n strictyaml.Node) bool {
-		return slices.Contains(names, n.Text) || slices.Contains(names, policy.CurrentToolName(n.Text))
+// has any of the names, and does what the tools with the names of does do.
+func (c Ceiling) DeniedTool(names []string, does ...string) (strictyaml.Place, bool) {
+	isOneOf := func(names []string) func(strictyaml.Node) bool {
+		return func(n strictyaml.Node) bool {
+			return slices.Contains(names, n.Text) || slices.Contains(names, policy.CurrentToolName(n.Text))
+		}
 	}
+	has := isOneOf(names)
 	for _, l := range c {
-		if i := slices.IndexFunc(l.items("tools", "deny"), has); i >= 0 {
+		if i := slices.IndexFunc(l.items("tools", "deny"), isOneOf(slices.Concat(names, does))); i >= 0 {
 			return l.items("tools", "deny")[i].Place, true
 		}
 		if n, ok := l.at("tools", "allow"); ok && !slices.ContainsFunc(n.Items, has) {

@@ -146,7 +146,7 @@ func TestCeilingProperty(t *testing.T) {
 				in := func(list []string) bool {
 					return slices.Contains(list, names[0]) || slices.Contains(list, names[1])
 				}
-				if _, denied := p.Ceiling.DeniedTool(names...); !denied && (in(l.deny) || l.allow != nil && !in(l.allow)) {
+				if _, denied := p.Ceiling.DeniedTool(names); !denied && (in(l.deny) || l.allow != nil && !in(l.allow)) {
 					t.Fatalf("the tool %s is allowed against %s", names[0], what)
 				}
 			}
@@ -286,5 +286,22 @@ func TestDanglingConfig(t *testing.T) {
 	must(t, os.Symlink("dotfiles", filepath.Join(dir, "golem")))
 	if _, err := project.ReadCeiling(filepath.Join(dir, "golem", "config.yaml"), dir, nil); err != nil {
 		t.Errorf("no configuration in a directory behind a symlink: got %v", err)
+	}
+}
+
+// TestDeniedToolOfAnother checks that a tool is denied with another one that does the same, and
+// that an entry of an allowlist for the other one is none for it.
+func TestDeniedToolOfAnother(t *testing.T) {
+	for text, want := range map[string]bool{
+		"deny: [git_push]": true, "deny: [git]": true, "deny: [pull_request]": true, "deny: [shell]": false,
+		"allow: [pull_request]": false, "allow: [git_push]": true, "allow: [pull_request], deny: [git]": true,
+	} {
+		layer, err := project.ParseConfig("config", []byte("tools: {"+text+"}\n"), "", []string{"git", "git_push", "pull_request", "shell"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, denied := (project.Ceiling{layer}).DeniedTool([]string{"pull_request", "changes"}, "git_push", "git"); denied != want {
+			t.Errorf("%s: denied %v, want %v", text, denied, want)
+		}
 	}
 }
