@@ -124,8 +124,12 @@ func (d *Commits) target(name string) (Target, error) {
 	var names []string
 	for _, t := range d.targets {
 		if t.Name == name || name == "" && (len(d.targets) == 1 || t.Name == "origin") {
-			if t.far() && t.Off != "" {
-				return Target{}, &sandbox.Error{Op: "target", Path: t.Name, Code: "blocked", Hint: t.Off + " does not allow its host; use a target on this machine"}
+			if t.Off != "" {
+				hint := t.Off + " does not allow its directory; use a target below the roots that it lists"
+				if t.far() {
+					hint = t.Off + " does not allow its host; use a target on this machine"
+				}
+				return Target{}, &sandbox.Error{Op: "target", Path: t.Name, Code: "blocked", Hint: hint}
 			}
 			return t, nil
 		}

@@ -10,6 +10,8 @@ import (
 	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/clearance/scanners"
 	"github.com/golem-forge/golem/internal/records/state"
+	"github.com/golem-forge/golem/internal/work/project"
+	"github.com/golem-forge/golem/internal/work/strictyaml"
 	"github.com/golem-forge/golem/internal/work/worker"
 )
 
@@ -45,10 +47,8 @@ func (d *Repositories) Open(ctx context.Context) (*clearance.Commits, error) {
 	var targets []clearance.Target
 	for _, t := range d.Targets.List() {
 		off := ""
-		if at := t.Address(); at != "" {
-			if place, denied := d.Targets.Project.Ceiling.DeniedAddress(at); denied {
-				off = place.String()
-			}
+		if place, denied := deniedTarget(d.Targets.Project.Ceiling, t); denied {
+			off = place.String()
 		}
 		targets = append(targets, clearance.Target{Off: off, Name: t.Name, Type: t.Type, Path: t.Path, URL: t.URL, Repo: t.Repo, Branch: t.Branch, Hooks: t.Hooks, Web: d.Web})
 	}
@@ -58,6 +58,19 @@ func (d *Repositories) Open(ctx context.Context) (*clearance.Commits, error) {
 	}
 	d.commits, d.store = commits.In(d.Session), store
 	return d.commits, nil
+}
+
+// deniedTarget returns the place that forbids a target: its host, or its directory on this
+// machine, of which workers read every branch.
+func deniedTarget(c project.Ceiling, t project.Target) (strictyaml.Place, bool) {
+	if at := t.Address(); at != "" {
+		return c.DeniedAddress(at)
+	}
+	dir := t.Dir()
+	if t.URL != "" { // git may add .git
+		dir = clearance.Repository(dir)
+	}
+	return c.DeniedRoot(project.RealDir(dir))
 }
 
 // Persons returns the author and the committer of a commit.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/work/project"
 	"github.com/golem-forge/golem/internal/work/worker"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // TestSafePath checks that PATH loses the directories that workers may write to, by any
@@ -116,6 +117,42 @@ func TestProtect(t *testing.T) {
 		}
 		if !files.CanWrite(test.free) {
 			t.Errorf("%s: %s is not writable; protected: %q", name, test.free, p.Protect)
+		}
+	}
+}
+
+// TestDeniedDirectories checks that the policy's roots hold for the repositories of this machine,
+// also for those that workers define.
+func TestDeniedDirectories(t *testing.T) {
+	root, other := t.TempDir(), t.TempDir()
+	for _, dir := range []string{filepath.Join(root, "repo"), filepath.Join(other, "repo")} {
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink(filepath.Join(other, "repo"), filepath.Join(root, "led")); err != nil {
+		t.Skip(err)
+	}
+	layer, err := project.ParsePolicy("policy.yaml", []byte("roots: ["+root+"]\nnetwork: {allow: [git.example]}\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []struct {
+		target project.Target
+		denied bool
+	}{
+		{project.Target{Type: "local", Path: sandbox.Host(filepath.Join(root, "repo"))}, false},
+		{project.Target{Type: "local", Path: sandbox.Host(filepath.Join(root, "led"))}, true},
+		{project.Target{Type: "bare", Path: sandbox.Host(filepath.Join(other, "repo"))}, true},
+		{project.Target{Type: "remote", URL: "file://" + filepath.Join(root, "repo")}, false},
+		{project.Target{Type: "remote", URL: "file://" + filepath.Join(root, "led")}, true},
+		{project.Target{Type: "remote", URL: "https://git.example/a"}, false},
+		{project.Target{Type: "remote", URL: "https://other.example/a"}, true},
+	} {
+		for _, ceiling := range []project.Ceiling{nil, {layer}} {
+			if _, denied := deniedTarget(ceiling, one.target); denied != (one.denied && ceiling != nil) {
+				t.Errorf("%+v with %d layers: denied is %v", one.target, len(ceiling), denied)
+			}
 		}
 	}
 }

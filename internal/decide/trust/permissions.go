@@ -114,6 +114,9 @@ func (r Request) Permissions() []Permission {
 		}
 		add(risk, t.From.String(), what)
 	}
+	for _, t := range r.Project.Targets {
+		r.addBranches(add, "workers read", t.Dir(), t.URL, t.Repo, t.From.String())
+	}
 	r.addScanners(add)
 	r.addJail(add)
 	for _, e := range r.Project.Endpoints {
@@ -265,6 +268,21 @@ func describeTarget(dir, url, repo string) string {
 		return strings.TrimRight(url, "/") + "/" + repo
 	}
 	return dir + url + repo
+}
+
+// addBranches adds the branches of a repository that workers read with git_pull, unless it is
+// in the program.
+func (r Request) addBranches(add permit, who, dir, url, repo, from string) {
+	at := describeTarget("", url, repo)
+	if dir != "" {
+		if at = dir; !filepath.IsAbs(dir) {
+			dir = filepath.Join(r.Root, dir)
+		}
+		if _, inside := r.inside(project.RealDir(dir)); inside {
+			return
+		}
+	}
+	add(Risky, from, who+" every branch of "+visible.Quote(at))
 }
 
 // isForeignServer reports whether a repository is on another GitHub server than github.com.
@@ -450,6 +468,7 @@ func (r Request) addGit(add permit, who string, g worker.Git, from string) {
 			what += foreignServer
 		}
 		add(risk, t.Place.String(), what)
+		r.addBranches(add, who+"reads", t.Path, t.URL, t.Repo, t.Place.String())
 	}
 	for _, v := range g.Credentials.Env {
 		if v.Pass {

@@ -215,7 +215,11 @@ func TestPermissions(t *testing.T) {
 		"rules of yara": {"sandbox: {root: ., mode: ro}\nclearance: {malware: {yara: [own.yar,\n  /opt/rules.yar]}}\n", "---\nsandbox: inherit\n---\nGo.\n",
 			[]string{"golem-forge.config.yaml:2 the scanner yara gets the text of own.yar", "golem-forge.config.yaml:2 the scanner yara gets the text of /opt/rules.yar, outside the program"}},
 		"servers": {"sandbox: {root: ., mode: ro}\nclearance:\n  targets:\n    a: {type: github, repo: o/r, at: /}\n    b: {type: github, repo: o/r, url: 'https://git.example/', at: /}\n", "---\nsandbox: inherit\n---\nGo.\n",
-			[]string{"golem-forge.config.yaml:4 results can be pushed to a: o/r, only by you", "golem-forge.config.yaml:5 results can be pushed to b: https://git.example/o/r, only by you; this server gets your token"}},
+			[]string{"golem-forge.config.yaml:4 results can be pushed to a: o/r, only by you", "golem-forge.config.yaml:4 workers read every branch of o/r", "golem-forge.config.yaml:5 results can be pushed to b: https://git.example/o/r, only by you; this server gets your token",
+				"golem-forge.config.yaml:5 workers read every branch of https://git.example/o/r"}},
+		"repositories here": {"sandbox: {root: ., mode: ro}\nclearance:\n  targets:\n    a: {type: local, path: ., at: /}\n    b: {type: bare, path: /srv/b.git, at: /}\n    c: {type: remote, url: 'file:///srv/c.git', at: /}\n", "---\nsandbox: inherit\n---\nGo.\n",
+			[]string{"golem-forge.config.yaml:4 results can be pushed to a: ", "golem-forge.config.yaml:5 results can be pushed to b: /srv/b.git, only by you", "golem-forge.config.yaml:5 workers read every branch of /srv/b.git",
+				"golem-forge.config.yaml:6 results can be pushed to c: file:///srv/c.git, only by you", "golem-forge.config.yaml:6 workers read every branch of /srv/c.git"}},
 		"usual limits": {"sandbox: {root: ., mode: ro, require_os_sandbox: namespaces}\nlimits: {memory: 2GiB, pids: 512, time: 2m, cpu: 1m, output: 50KB, file_size: 1GiB}\nbudget: {turns: 500, workers: 200}\ndelegation: {max_depth: 5}\n" +
 			"clearance: {limits: {max_files: 10, max_bytes: 4GiB, scan_bytes: 32MiB, scan_time: 1m, max_percent: 50}}\n", "---\nsandbox: inherit\n---\nGo.\n", nil},
 		"raised limits": {"sandbox: {root: ., mode: ro}\nlimits: {memory: 900GiB, pids: 4194304,\n  time: 100h, cpu: 200h,\n  output: 1GiB, file_size: 2GiB}\nbudget: {turns: 501, workers: 201}\ndelegation: {max_depth: 6}\n" +

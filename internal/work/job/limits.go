@@ -138,11 +138,7 @@ func (l *Limits) checkTargets(p *program.Program) error {
 		if t.Hooks {
 			return &sandbox.Error{Op: "job", Code: "blocked", Hint: about + " runs hooks outside the jail; a job cannot have hooks: run"}
 		}
-		dir := string(t.Path)
-		if rest, ok := strings.CutPrefix(t.URL, "file://"); ok {
-			dir = rest
-		}
-		if dir != "" { // a job that could write there could lead git elsewhere by a symlink
+		if dir := t.Dir(); dir != "" { // a job that could write there could lead git elsewhere by a symlink
 			if !slices.Contains(l.Paths, filepath.Clean(dir)) {
 				return l.refuse(about+" is the directory "+sandbox.Shown(dir), "--reach "+sandbox.Shown(dir))
 			}

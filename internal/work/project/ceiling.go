@@ -39,7 +39,7 @@ func PolicySchema() strictyaml.Key {
 				Doc: "`false` means that nobody approves what was not shown to a person: `approve_all`, `--yes`, `--approve-reads`, `--trust HASH` and `golem approve` without a terminal."},
 		}},
 		{Name: "roots", Type: strictyaml.Texts, Example: "[/home, /srv/projects]",
-			Doc: "The only directories that may be mounted, with everything below them."},
+			Doc: "The only directories that may be mounted or be repositories of `clearance.targets`, with everything below them."},
 		{Name: "tools", Type: strictyaml.Group, Example: "{deny: [shell, api_send]}", Doc: "The tools that may be used, by the name of a tool or of a toolset.", Keys: []strictyaml.Key{
 			{Name: "allow", Type: strictyaml.Texts, Example: "[filesystem, changes]", Doc: "Only these."},
 			{Name: "deny", Type: strictyaml.Texts, Example: "[shell, api_send]", Doc: "Not these, even if `allow` has them. `git_push` or `git` also forbids `golem pr`."},

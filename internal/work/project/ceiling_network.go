@@ -3,6 +3,7 @@ package project
 import (
 	"net"
 	"net/url"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -137,10 +138,18 @@ func hostOfURL(text string) string {
 	return net.JoinHostPort(host, "22")
 }
 
+// Dir returns the directory of a repository on this machine, "" for one elsewhere.
+func (t Target) Dir() string {
+	if u, err := url.Parse(t.URL); err == nil && u.Scheme == "file" {
+		return filepath.Clean(filepath.FromSlash(u.Path))
+	}
+	return string(t.Path)
+}
+
 // Address returns the host of a repository with its port, "" for one on this machine.
 func (t Target) Address() string {
 	switch {
-	case t.Path != "" || strings.HasPrefix(t.URL, "file:"):
+	case t.Dir() != "":
 		return ""
 	case t.URL == "":
 		return hostOfURL("https://github.com")

@@ -159,20 +159,32 @@ func (l clearanceReader) readAddress(t *Target, label string, n strictyaml.Node)
 	switch t.Type {
 	case "local", "bare":
 		folder, ok := l.hostPath(label, n)
-		if kernel := kernelDir(folder); ok && kernel != "" {
-			l.problems.Add(n, label+": "+sandbox.Shown(n.Text)+" is under "+kernel, "there are no repositories there")
-		}
 		t.Path = sandbox.Host(folder)
+		if ok {
+			l.checkTargetDir(folder, label, n)
+		}
 	case "remote":
 		t.URL = n.Text
 		if why := git.BadURL(n.Text); why != "" {
 			l.problems.Add(n, label+": "+why, git.AddressHint)
+		} else if dir := t.Dir(); dir != "" {
+			l.checkTargetDir(dir, label, n)
 		}
 	case "github":
 		t.Repo = n.Text
 		if why := git.BadRepo(n.Text); why != "" {
 			l.problems.Add(n, label+": "+why, "write owner/name")
 		}
+	}
+}
+
+// checkTargetDir checks that a mount may show the directory of a target: workers read every
+// branch of it.
+func (l clearanceReader) checkTargetDir(dir, label string, n strictyaml.Node) {
+	if kernel := kernelDir(dir); kernel != "" {
+		l.problems.Add(n, label+": "+sandbox.Shown(n.Text)+" is under "+kernel, "there are no repositories there")
+	} else if what, hint := l.checkShowable(resolveLinks(dir)); what != "" {
+		l.problems.Add(n, label+": "+sandbox.Shown(n.Text)+" "+what, hint)
 	}
 }
 

@@ -361,6 +361,34 @@ func TestRulesOfYara(t *testing.T) {
 	}
 }
 
+// TestTargetDirectories checks that a project names no repository on this machine that a mount
+// may not show, because workers read every branch of it.
+func TestTargetDirectories(t *testing.T) {
+	w := newWorld(t)
+	must(t, os.MkdirAll(filepath.Join(w.env.State, "store"), 0o777))
+	must(t, os.Symlink(filepath.Join(w.env.State, "store"), filepath.Join(w.env.Home, "led")))
+	ceiling, err := project.ParsePolicy("policy.yaml", []byte("roots: ["+w.program+"]\n"), nil)
+	must(t, err)
+	for _, test := range []struct{ dir, free, limited string }{
+		{filepath.Join(w.program, "in"), "", ""},
+		{filepath.Join(w.program, "missing"), "", ""},
+		{w.env.Home + "/reports", "", "may not be mounted; policy.yaml:1 lists"},
+		{w.env.Home + "/missing.git", "", "may not be mounted; policy.yaml:1 lists"},
+		{w.env.Home + "/led", "shows golem's own state", "shows golem's own state"},
+		{"/proc/self/cwd", "is under /proc", "is under /proc"},
+	} {
+		for want, ceiling := range map[*string]project.Ceiling{&test.free: nil, &test.limited: {ceiling}} {
+			for _, target := range []string{"type: local, path: " + test.dir, "type: bare, path: " + test.dir, "type: remote, url: 'file://" + test.dir + "'", "type: remote, url: 'file://" + strings.ReplaceAll(test.dir, "e", "%65") + "'"} {
+				w.env.Ceiling = ceiling
+				_, err := w.parse("sandbox: {root: .}\nclearance: {targets: {t: {at: /, " + target + "}}}")
+				if *want == "" && err != nil || *want != "" && (err == nil || !strings.Contains(err.Error(), *want)) {
+					t.Errorf("%s: got %v, want %q", target, err, *want)
+				}
+			}
+		}
+	}
+}
+
 // TestState checks that no mount shows golem's state, and that no mount lies in it.
 func TestState(t *testing.T) {
 	w := newWorld(t)
