@@ -31,6 +31,12 @@ var (
 	pdfTells = map[string]string{"Author": "author", "Creator": "creator", "Producer": "producer", "Keywords": "keywords", "Title": "title"}
 )
 
+// pdfDestination matches the value of an OpenAction that only says which page is shown first.
+// LibreOffice writes it in every PDF file.
+var pdfDestination = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\s*\[\s*\d+ \d+ R\s*/(XYZ|Fit(B|H|V|R|BH|BV)?)(\s+(null|[-+.\d]+))*\s*\]`)
+})
+
 // lookPDF examines the names in a PDF file, or in one of its streams.
 func lookPDF(n *notes, data []byte) {
 	seen := map[string]bool{}
@@ -45,7 +51,7 @@ func lookPDF(n *notes, data []byte) {
 		if len(name) <= 2 && !pdfValue(data[end:]) {
 			continue
 		}
-		if what, ok := pdfActs[name]; ok && !seen[what] {
+		if what, ok := pdfActs[name]; ok && !seen[what] && !(name == "OpenAction" && pdfDestination().Match(data[end:min(len(data), end+128)])) {
 			seen[what] = true
 			n.hold(at, "PDF: %s", what)
 		}

@@ -14,7 +14,7 @@ import (
 type metadata struct{}
 
 func (metadata) Name() string    { return metadataName }
-func (metadata) Version() string { return "3" }
+func (metadata) Version() string { return "4" }
 
 // A form is a kind of file with metadata.
 type form struct {
