@@ -23,6 +23,7 @@ type HookCall struct {
 	Origin  policy.Origin
 	Workers []string // from the entry worker to the caller
 	Tool    string
+	Names   []string        // under which a hook may name the tool: those of rules
 	Args    json.RawMessage // with defaults
 }
 
@@ -32,7 +33,7 @@ func (in *invocation) hasHooks() bool { return in.Hooks != nil && in.origin != p
 
 func (in *invocation) hookCall(plan callPlan) HookCall {
 	args, _ := json.Marshal(plan.args) // they were decoded from JSON
-	return HookCall{Origin: in.origin, Workers: in.Workers, Tool: plan.tool.currentName(), Args: args}
+	return HookCall{Origin: in.origin, Workers: in.Workers, Tool: plan.tool.currentName(), Names: plan.tool.RuleNames(), Args: args}
 }
 
 // runBefore lets the hooks look at a call before the approval.

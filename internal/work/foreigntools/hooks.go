@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -73,6 +74,8 @@ type hookEvent struct {
 	Tool    string          `json:"tool,omitempty"`
 	Args    json.RawMessage `json:"args,omitempty"`
 	Result  *hookResult     `json:"result,omitempty"`
+
+	names []string // under which a hook may name the tool
 }
 
 type hookResult struct {
@@ -91,7 +94,7 @@ func newEvent(on string, workers []string) hookEvent {
 
 func eventOf(on string, c tool.HookCall) hookEvent {
 	e := newEvent(on, c.Workers)
-	e.Origin, e.Tool, e.Args = c.Origin.String(), c.Tool, c.Args
+	e.Origin, e.Tool, e.Args, e.names = c.Origin.String(), c.Tool, c.Args, c.Names
 	return e
 }
 
@@ -136,7 +139,7 @@ func (h *Hooks) End(ctx context.Context, ok bool, answer string) ([]string, erro
 // run runs the hooks for an event, one after the other. The first that fails ends it.
 func (h *Hooks) run(ctx context.Context, e hookEvent) (notes []string, err error) {
 	for i, one := range h.list {
-		if one.On != e.Event || e.Tool != "" && !one.Matches(e.Tool) {
+		if one.On != e.Event || e.Tool != "" && !slices.ContainsFunc(e.names, one.Matches) {
 			continue
 		}
 		said, err := h.runOne(ctx, i, e)

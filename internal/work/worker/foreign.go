@@ -66,7 +66,7 @@ const (
 // HookTimes returns the times at which hooks run.
 func HookTimes() []string { return []string{BeforeCall, AfterCall, RunEnd} }
 
-// Matches reports whether the hook looks at calls of a tool.
+// Matches reports whether the hook looks at calls of a tool with a name.
 func (h Hook) Matches(tool string) bool {
 	return len(h.Tools) == 0 || slices.ContainsFunc(h.Tools, func(pattern string) bool {
 		matches, _ := path.Match(pattern, tool)

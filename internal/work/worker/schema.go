@@ -168,7 +168,7 @@ func hooksKey() strictyaml.Key {
 		{Name: "on", Type: strictyaml.Word, Words: HookTimes(), Example: "before_call",
 			Doc: "When golem runs it: `before_call`, `after_call`, or `run_end`, when the worker that the run started with has given its last answer. Required."},
 		{Name: "tools", Type: strictyaml.Texts, Example: "[shell, git_*]",
-			Doc: "The only tools whose calls it looks at, by name; `*` stands for any letters. Default: all."},
+			Doc: "The only tools whose calls it looks at, by the name of a tool or of a toolset; `*` stands for any letters. `shell` is also about `service_start`. Default: all."},
 	}
 	for _, k := range foreignKeys(strictyaml.Key{Example: "true", Doc: "A hook only reads, so `false` is an error."}) {
 		if k.Name != "approval" {
