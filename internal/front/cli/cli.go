@@ -336,6 +336,12 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		if cmd.Name() == "config" {
 			return usagef("no config %s; golem config shows every value, golem config set KEY VALUE changes one, golem config edit --user removes one", sandbox.Shown(args[0]))
 		}
+		if cmd.Name() == "sessions" && slices.Contains([]string{"rename", "name", "mv"}, args[0]) {
+			return usagef("no sessions %s; a session gets its name when it starts: golem exec --name NAME CMD", args[0])
+		}
+		if cmd.Name() == "workers" {
+			return usagef("no workers %s; golem workers lists them all", sandbox.Shown(args[0]))
+		}
 		if cmd.Name() == "sessions" && naming.IsValid(strings.TrimPrefix(args[0], naming.Mark)) && nearest(args[0], names) == "" {
 			return usagef("no sessions %s; golem sessions show %s describes a session of that name", sandbox.Shown(args[0]), visible.CommandLine(args[0]))
 		}
@@ -351,6 +357,8 @@ func noArgs(cmd *cobra.Command, args []string) error {
 			hint = "did you mean " + cmd.CommandPath() + "?"
 		case err == nil && info.IsDir() && inProgram:
 			hint = "a directory is named with -C: " + cmd.CommandPath() + " -C " + visible.CommandLine(args[0])
+		case strings.HasPrefix(args[0], naming.Mark):
+			hint = "golem diff " + visible.CommandLine(args[0]) + " shows the changes of a session"
 		case cmd.Name() == "lint" || cmd.Name() == "status":
 			hint = cmd.CommandPath() + " is about all of this directory; -C DIR names another one"
 		}

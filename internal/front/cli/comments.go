@@ -109,7 +109,7 @@ func newCommentsAdd() *cobra.Command {
 session. The lines are those of the version in the session, and with --old those of the
 version in your directory. One argument is a text. Of several, the first one is the place.`,
 		Example: "  golem comments add app.go:12 \"this must stay below 100\"\n  golem comments add \"split this into two changes\"",
-		Args:    takesArgs(1, math.MaxInt, "a comment needs a text"),
+		Args:    takesArgs(1, math.MaxInt, "a comment needs a text: golem comments add PATH:LINE 'TEXT'"),
 	}
 	f := addChoiceFlags(cmd)
 	old := false

@@ -161,6 +161,14 @@ func (c *configSet) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// checkModel returns an error for a text that is no name of a model.
+func checkModel(text string) error {
+	if vendor, name, ok := strings.Cut(text, ":"); !ok || name == "" || !slices.Contains(models.Names(), vendor) {
+		return usagef("model %s: a model is vendor:name, such as anthropic:claude-sonnet-4-5; vendors are %s", visible.Text(text), strings.Join(models.Names(), ", "))
+	}
+	return nil
+}
+
 // checkKey checks a model, translates +PRESET, and says which file has a key that this one lacks.
 func (c *configSet) checkKey() error {
 	if preset, is := strings.CutPrefix(c.edit.Value, "+"); is && c.edit.Key == "network.allow" {
@@ -173,8 +181,8 @@ func (c *configSet) checkKey() error {
 			return usagef("no preset +%s; %sthere are %s", visible.Text(preset), near, strings.Join(names, ", "))
 		}
 	}
-	if before, vendor, ok := strings.Cut(c.edit.Value, ":"); c.edit.Key == "model" && (!ok || vendor == "" || !slices.Contains(models.Names(), before)) {
-		return usagef("model %s: a model is vendor:name, such as anthropic:claude-sonnet-4-5; vendors are %s", visible.Text(c.edit.Value), strings.Join(models.Names(), ", "))
+	if err := checkModel(c.edit.Value); err != nil && c.edit.Key == "model" {
+		return err
 	}
 	other, option := project.Schema(), "--project "
 	if c.project {

@@ -59,6 +59,11 @@ var modelChoices = []initAnswer{
 // complete asks for what the flags do not say. Without a terminal of this user it takes the defaults.
 // It asks nothing if no program can be made in dir.
 func (f *initFlags) complete(cmd *cobra.Command, dir string) error {
+	if f.model != "" {
+		if err := checkModel(f.model); err != nil {
+			return err
+		}
+	}
 	if f.kind != "" && !slices.Contains(starter.Kinds(), starter.Kind(f.kind)) {
 		return usagef("--for %s: it is documents, repository or tools", sandbox.Shown(f.kind))
 	}

@@ -114,6 +114,7 @@ var flagHints = map[string]string{
 	"sessions --all":  "--last 0 lists all sessions of this directory, golem status --all what waits elsewhere",
 	"shell --cmd":     "--command 'LINE' is the command",
 	"exec --timeout":  "golem sets no time limit for a command; golem exec timeout 60 CMD ends it after 60 seconds",
+	"trust --no":      "golem trust shows the files and asks; files that you do not trust have no effect",
 	"approve --yes":   "golem approve ID is the approval; without a terminal golem does not show the call first",
 	"approvals --hub": "golem approve --hub shows the calls that wait at the hub, and asks about them",
 }
