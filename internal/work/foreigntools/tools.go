@@ -23,6 +23,7 @@ type Tools struct {
 	Files    trust.ToolFiles
 	State    string   // the program's state directory
 	Reserved []string // the names that no foreign tool may have
+	Named    []string // the names of golem's tools and toolsets, for hooks
 	Now      func() time.Time
 }
 
@@ -163,8 +164,36 @@ func (x Tools) Lint() strictyaml.Problems {
 			}
 			alike(s.Tool(), is, s.Place)
 		}
+		for _, h := range w.Hooks {
+			x.lintHook(h, &problems)
+		}
 	}
 	return problems
+}
+
+// lintHook reports names of tools that do not exist: the hook would never look at a call.
+func (x Tools) lintHook(h worker.Hook, problems *strictyaml.Problems) {
+	known := slices.Clone(x.Named)
+	var servers []string
+	for _, w := range x.Workers {
+		known = append(known, w.Name)
+		for _, c := range w.Custom {
+			known = append(known, c.Name)
+		}
+		for _, s := range w.Servers {
+			servers = append(servers, s.Name+"_") // golem does not know its tools before it runs
+		}
+	}
+	for _, name := range h.Tools {
+		if strings.ContainsAny(name, `*?[\`) || slices.Contains(known, name) || slices.ContainsFunc(servers, func(s string) bool { return strings.HasPrefix(name, s) }) {
+			continue
+		}
+		hint := "golem tools lists them"
+		if near := sandbox.Nearest(name, known); len(near) > 0 {
+			hint = "did you mean " + near[0] + "? " + hint
+		}
+		problems.Add(strictyaml.Node{Place: h.Place}, "hooks."+sandbox.Shown(h.Name)+".tools: no tool or toolset "+sandbox.Shown(name), hint)
+	}
 }
 
 // Identity returns a text that is the same for the same foreign program.

@@ -41,7 +41,7 @@ func (p *Program) reach(name string) (*calltree.Step, error) {
 
 // foreign returns the custom tools and MCP servers of the program.
 func (p *Program) foreign() foreigntools.Tools {
-	return foreigntools.Tools{Workers: p.Workers, Files: p.toolFiles, State: p.Storage.Sessions.State, Reserved: append(toolNames(), "exec"), Now: p.options.Now}
+	return foreigntools.Tools{Workers: p.Workers, Files: p.toolFiles, State: p.Storage.Sessions.State, Reserved: append(toolNames(), "exec"), Named: append(policyTools(), toolNames()...), Now: p.options.Now}
 }
 
 // Attachments returns the reader of files that the user attaches for the entry worker.
