@@ -126,19 +126,19 @@ func (*AppliedTransaction) Undo(*Overlays) ([]string, error) { return nil, errNo
 // Forget returns an error.
 func (*AppliedTransaction) Forget() error { return errNoOverlays }
 
-// CommandCopies are copies for one command. This system has none.
-type CommandCopies struct{ Mounts []jail.Mount }
+// commandCopies are copies for one command. This system has none.
+type commandCopies struct{ Mounts []jail.Mount }
 
 // CopyForCommand returns an error.
-func CopyForCommand(sandbox.Host, []jail.Mount, int64) (*CommandCopies, error) {
+func CopyForCommand(sandbox.Host, []jail.Mount, int64) (*commandCopies, error) {
 	return nil, errNoOverlays
 }
 
 // Finish returns an error.
-func (*CommandCopies) Finish() (*Transaction, error) { return nil, errNoOverlays }
+func (*commandCopies) Finish() (*Transaction, error) { return nil, errNoOverlays }
 
 // Discard does nothing.
-func (*CommandCopies) Discard() error { return nil }
+func (*commandCopies) Discard() error { return nil }
 
 // IsChangedSince reports whether a file was changed, or moved to its name, at or after a time in
 // nanoseconds.

@@ -25,6 +25,9 @@ func (o Overlay) MarkApplied(paths, skipped []string) error {
 		return err
 	}
 	defer s.close()
+	if err := s.flatten(); err != nil {
+		return err
+	}
 	if o.IsCopy {
 		return s.markCopyApplied(paths, skipped)
 	}
@@ -131,6 +134,9 @@ func (s *walk) makeDirLike(name string) error {
 		return err
 	}
 	err = s.upper.withParent(name, func(dir int, base string) error { return unix.Mkdirat(dir, base, 0o700) })
+	if err == nil {
+		err = s.upper.markOrigin(name)
+	}
 	if err != nil {
 		return err
 	}
@@ -147,6 +153,9 @@ func (o Overlay) Discard(paths []string) error {
 		return err
 	}
 	defer s.close()
+	if err := s.flatten(); err != nil {
+		return err
+	}
 	if o.IsCopy {
 		return s.discardFromCopy(paths)
 	}

@@ -27,6 +27,9 @@ func (o Overlay) Restore(from Overlay, list []PathChange) error {
 		return err
 	}
 	defer s.close()
+	if err := s.flatten(); err != nil {
+		return err
+	}
 	undone, err := readUndone(from)
 	if err != nil {
 		return err
