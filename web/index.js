@@ -63,8 +63,10 @@ class Connection {
 
 	async call(sandbox, method, args, content) {
 		const request = JSON.stringify({sandbox, method, args}, (key, value) => {
-			if (typeof value !== 'function' && typeof value !== 'symbol') return value;
-			throw invalid(`${method}: ${key} is a ${typeof value}`); // JSON would leave it out
+			const kind = value === null ? 'null' : typeof value;
+			// JSON would leave functions and symbols out, and a limit that is missing is none.
+			if (kind !== 'function' && kind !== 'symbol' && (method === 'call' || kind !== 'null' && kind !== 'undefined')) return value;
+			throw invalid(`${method}: ${key} is ${kind}; omit it, or give it a value`);
 		});
 		await this.ready;
 		if (this.broken) throw this.broken;
@@ -178,7 +180,7 @@ export async function createBrowserSandbox(options) {
 	}
 	const connection = new Connection(approve);
 	try {
-		const {id, tools} = await connection.call(0, 'open', {workspaceId, config, ask: approve !== undefined});
+		const {id, tools} = await connection.call(0, 'open', {workspaceId, ...(config !== undefined && {config}), ask: approve !== undefined});
 		return new Sandbox(connection, id, tools);
 	} catch (e) {
 		connection.stop();

@@ -18,14 +18,14 @@ type config struct {
 	Protect []string        `json:"protect,omitempty"`
 	Rules   []rule          `json:"rules,omitempty"`
 	// Tools are the names of the tools that a model may call; nil for all file tools.
-	Tools []string `json:"tools,omitempty"`
+	Tools []string `json:"tools,omitzero"` // an empty list is not nil
 }
 
 // A zone is a directory of the workspace. The zone "a" is at /a.
 type zone struct {
 	Mode         string   `json:"mode"`
 	Suffixes     []string `json:"suffixes,omitempty"`
-	MaxFileBytes int64    `json:"maxFileBytes,omitempty"`
+	MaxFileBytes *int64   `json:"maxFileBytes,omitempty"`
 }
 
 // A rule is a gate.Rule.
@@ -50,7 +50,14 @@ func (c config) files(w *opfs.Workspace) (*sandbox.Sandbox, error) {
 		if name == "" || strings.ContainsAny(name, `/\:`) || strings.HasPrefix(name, ".") {
 			return nil, invalid("open", "a zone needs a name without / \\ : and without a dot in front, not "+sandbox.Shown(name))
 		}
-		made.Mounts = append(made.Mounts, sandbox.Mount{Target: "/" + name, Backend: w.Backend(name), Access: access, Suffixes: z.Suffixes, MaxFileBytes: z.MaxFileBytes})
+		m := sandbox.Mount{Target: "/" + name, Backend: w.Backend(name), Access: access, Suffixes: z.Suffixes}
+		if z.MaxFileBytes != nil {
+			m.MaxFileBytes = *z.MaxFileBytes
+		}
+		if z.Suffixes != nil && len(z.Suffixes) == 0 || z.MaxFileBytes != nil && m.MaxFileBytes <= 0 {
+			return nil, invalid("open", "the zone "+sandbox.Shown(name)+" allows no file: suffixes needs at least one, and maxFileBytes is above 0; omit them for no limit")
+		}
+		made.Mounts = append(made.Mounts, m)
 	}
 	return sandbox.New(made)
 }
