@@ -21,19 +21,34 @@ type Env struct {
 	OnlyNamed bool
 }
 
-// Safe returns the environment with a PATH without directories that workers may write to:
-// a program there could be theirs.
+// Safe returns the environment for a program of the user that golem starts outside of the
+// jail. Its PATH has no directories that workers may write to: a program there could be
+// theirs. It lacks the other variables that name such a directory, as PYTHONPATH and
+// NODE_OPTIONS may: the program would run code from there.
 func (e Env) Safe() []string {
-	list := slices.Clone(e.Variables)
-	for i, one := range list {
+	var list []string
+	for _, one := range e.Variables {
 		name, value, _ := strings.Cut(one, "=")
-		if name != "PATH" {
+		if name == "PATH" {
+			safe := slices.DeleteFunc(filepath.SplitList(value), func(dir string) bool { return !filepath.IsAbs(dir) || e.CanWorkerWrite(dir) })
+			one = "PATH=" + strings.Join(safe, string(os.PathListSeparator))
+		} else if e.namesWritable(value) {
 			continue
 		}
-		safe := slices.DeleteFunc(filepath.SplitList(value), func(dir string) bool { return !filepath.IsAbs(dir) || e.CanWorkerWrite(dir) })
-		list[i] = "PATH=" + strings.Join(safe, string(os.PathListSeparator))
+		list = append(list, one)
 	}
 	return list
+}
+
+// namesWritable reports whether the value of a variable has a path that workers may write to.
+func (e Env) namesWritable(value string) bool {
+	words := strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(" \t\n\"'=:;,@", r) })
+	return slices.ContainsFunc(append(words, value), func(word string) bool {
+		if i := strings.IndexByte(word, '/'); i > 0 && !filepath.IsAbs(word) { // an option with its path, such as -I/DIR
+			word = word[i:]
+		}
+		return filepath.IsAbs(word) && e.CanWorkerWrite(word)
+	})
 }
 
 // CanWorkerWrite reports whether a worker can create a file at a path of the host, now or

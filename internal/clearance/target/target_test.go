@@ -13,7 +13,7 @@ import (
 )
 
 // TestSafePath checks that PATH loses the directories that workers may write to, by any
-// name.
+// name, and that other variables which name one are dropped.
 func TestSafePath(t *testing.T) {
 	top := t.TempDir()
 	for _, dir := range []string{"work/bin", "tools"} {
@@ -32,8 +32,10 @@ func TestSafePath(t *testing.T) {
 		}
 		return strings.Join(names, string(os.PathListSeparator))
 	}
-	e := Env{Variables: []string{"A=1", "PATH=" + join("work/bin", "tools", "link", "work/later", "", "bin"), "B=2"}, Writable: []string{filepath.Join(top, "work")}}
-	if got, want := e.Safe(), []string{"A=1", "PATH=" + join("tools"), "B=2"}; !slices.Equal(got, want) {
+	work := filepath.Join(top, "work")
+	e := Env{Variables: []string{"A=1", "PATH=" + join("work/bin", "tools", "link", "work/later", "", "bin"), "B=2", "PYTHONPATH=" + join("tools", "work/lib"), "NODE_OPTIONS=--max-old-space-size=1 --require \"" + work + "/x.cjs\"",
+		"PERL5OPT=-I" + work, "PIP_CONFIG_FILE=" + join("link") + "/pip.conf", "PWD=" + work, "C=" + join("tools"), "D=work/bin:relative"}, Writable: []string{work}}
+	if got, want := e.Safe(), []string{"A=1", "PATH=" + join("tools"), "B=2", "C=" + join("tools"), "D=work/bin:relative"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if !strings.Contains(e.Variables[1], "link") {
