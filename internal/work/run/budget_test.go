@@ -134,6 +134,7 @@ func TestResumedBudget(t *testing.T) {
 			now = now.Add(time.Minute)
 		}}, "main")
 		price := func(_ string, u model.Usage) (float64, bool) { return float64(u.Input+u.Output) / 1000, true }
+		forget := false
 		do := func(resume bool, l policy.Limits) int {
 			before := asked
 			folder, err := state.Open(d.dir)
@@ -144,6 +145,9 @@ func TestResumedBudget(t *testing.T) {
 			defer log.Close()
 			r := d.run(l)
 			r.Log, r.Now, r.Budget = log, func() time.Time { return now }, run.NewBudget(l, price, now)
+			if forget {
+				r.Forget()
+			}
 			o, err := r.Do(context.Background(), w, run.Input{Text: "go"})
 			must(t, err)
 			if o.End != run.Spent {
@@ -156,6 +160,11 @@ func TestResumedBudget(t *testing.T) {
 		if want := [4]int{test.answers[0], 0, test.answers[1], 0}; got != want {
 			t.Errorf("%s: got %d answers, want %d", name, got, want)
 		}
+		forget = true
+		if got := do(true, test.raised) + do(true, test.raised); got != 0 {
+			t.Errorf("%s: a new conversation of the same run got %d answers, want 0", name, got)
+		}
+		forget = false
 		if got := do(false, test.limit); got != test.answers[0] {
 			t.Errorf("%s: a new run got %d answers, want %d", name, got, test.answers[0])
 		}

@@ -61,10 +61,8 @@ func (r *Run) converse(ctx context.Context, w *Worker, id, caller string, in Inp
 	if t.past != nil && t.past.outcome != nil && t.past.outcome.OK() && in.isEmpty() {
 		return *t.past.outcome, nil
 	}
-	if t.past != nil {
-		for _, b := range w.Budgets {
-			b.usedBefore(r.Log.spentIn(id, t.past), 0, 0)
-		}
+	for _, b := range w.Budgets {
+		b.usedBefore(r.Log.spentIn(id, t.past), 0, 0)
 	}
 	r.Budget.note(func(s *Sum) { s.Workers++ })
 	t.gate = w.Gate

@@ -24,6 +24,7 @@ type Log struct {
 	mu    sync.Mutex
 	known map[string]*past // conversations of the run to continue
 	begun int64            // number of workers that the run had started
+	inRun bool             // the entry worker of the run has begun
 	spent []pastAnswer     // answers of models that the run had got
 	ran   time.Duration    // how long it had worked
 	last  time.Time        // of the last line that was read
@@ -77,20 +78,22 @@ type Entry struct {
 	ID   string `json:"id,omitempty"`
 	Step int    `json:"step,omitempty"` // number of the model's last answer
 
-	Worker   string          `json:"worker,omitempty"`
-	Model    string          `json:"model,omitempty"`
-	OneModel bool            `json:"one_model,omitempty"` // the user chose the model for all workers
-	Messages []model.Message `json:"messages,omitempty"`
-	Usage    *model.Usage    `json:"usage,omitempty"`
-	Call     string          `json:"call,omitempty"`    // the model's id of a call, which may repeat
-	Digest   string          `json:"digest,omitempty"`  // of the call, as it was approved
-	Policy   string          `json:"policy,omitempty"`  // that this approval is bound to
-	Pending  *tool.Pending   `json:"pending,omitempty"` // the request that a paused call waits for
-	Result   *model.Result   `json:"result,omitempty"`
-	Files    []model.File    `json:"files,omitempty"` // that came with the result
-	Outcome  *Outcome        `json:"outcome,omitempty"`
-	Decision string          `json:"decision,omitempty"` // of the user about the call
-	Note     string          `json:"note,omitempty"`     // how golem replaced the messages
+	Worker string `json:"worker,omitempty"`
+	Model  string `json:"model,omitempty"`
+	// Continues is true for the begin of the entry worker in a new conversation of the same run.
+	Continues bool            `json:"continues,omitempty"`
+	OneModel  bool            `json:"one_model,omitempty"` // the user chose the model for all workers
+	Messages  []model.Message `json:"messages,omitempty"`
+	Usage     *model.Usage    `json:"usage,omitempty"`
+	Call      string          `json:"call,omitempty"`    // the model's id of a call, which may repeat
+	Digest    string          `json:"digest,omitempty"`  // of the call, as it was approved
+	Policy    string          `json:"policy,omitempty"`  // that this approval is bound to
+	Pending   *tool.Pending   `json:"pending,omitempty"` // the request that a paused call waits for
+	Result    *model.Result   `json:"result,omitempty"`
+	Files     []model.File    `json:"files,omitempty"` // that came with the result
+	Outcome   *Outcome        `json:"outcome,omitempty"`
+	Decision  string          `json:"decision,omitempty"` // of the user about the call
+	Note      string          `json:"note,omitempty"`     // how golem replaced the messages
 }
 
 // WithoutFileData returns the entry with sizes and digests in place of the contents of
@@ -137,7 +140,10 @@ func (l *Log) load() error {
 		}
 		switch {
 		case e.Kind == "begin" && e.In == top:
-			l.begun, l.spent, l.ran, p.from = 0, nil, 0, 0
+			if !e.Continues {
+				l.begun, l.spent, l.ran, l.last = 0, nil, 0, time.Time{}
+			}
+			l.inRun = true
 			clear(l.calls)
 		case e.Kind == "begin":
 			l.begun++
@@ -265,9 +271,14 @@ func (l *Log) Messages() []model.Message {
 }
 
 // spentIn returns the answers that a conversation to continue had got, and the workers that it
-// had called.
+// had called. Those of the entry worker count after Forget, too.
 func (l *Log) spentIn(id string, p *past) (list []pastAnswer) {
-	if l == nil || p == nil {
+	switch {
+	case l == nil:
+		return nil
+	case id == top:
+		return l.spent
+	case p == nil:
 		return nil
 	}
 	for _, a := range l.spent[p.from:] {
@@ -342,6 +353,11 @@ func (l *Log) write(e Entry) error {
 		return nil
 	}
 	e.Version, e.Time = logVersion, l.now()
+	if e.Kind == "begin" && e.In == top {
+		l.mu.Lock()
+		e.Continues, l.inRun = l.inRun, true
+		l.mu.Unlock()
+	}
 	if e.Kind == "call" {
 		l.mu.Lock()
 		l.calls[e.ID]++

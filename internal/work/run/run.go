@@ -49,6 +49,7 @@ type Run struct {
 	history   []model.Message // of the entry worker
 	steps     int             // number of the model's answers to the entry worker
 	decisions []string        // of the user about calls of the entry worker
+	resumed   bool            // what it had used before is counted
 	halt      chan struct{}   // closed by Stop
 	places    chan struct{}   // a value for each call that is made beside another one
 	stopped   atomic.Bool
@@ -65,6 +66,19 @@ func (r *Run) begin() {
 		r.halt, r.places = make(chan struct{}), make(chan struct{}, atOnce-1)
 		r.teller.tell, r.teller.now = r.Tell, r.Now
 	})
+}
+
+// resume counts what the run had used before it continued, and records that it continues.
+func (r *Run) resume() error {
+	if r.Log == nil || r.resumed {
+		return nil
+	}
+	r.resumed = true
+	if !r.Log.inRun {
+		return nil
+	}
+	r.Budget.usedBefore(r.Log.spent, r.Log.begun, r.Log.ran)
+	return r.Log.write(Entry{Kind: "resume", In: top})
 }
 
 // Stop ends the run after the calls in progress. To end it at once, cancel its context.
@@ -93,11 +107,8 @@ func (r *Run) Forget() {
 // run could not be recorded, or was interrupted. Everything else is in the outcome.
 func (r *Run) Do(ctx context.Context, w *Worker, in Input) (Outcome, error) {
 	r.begin()
-	if p := r.Log.pastOf(top); p != nil {
-		r.Budget.usedBefore(r.Log.spentIn(top, p), r.Log.begun, r.Log.ran)
-		if err := r.Log.write(Entry{Kind: "resume", In: top}); err != nil {
-			return Outcome{}, err
-		}
+	if err := r.resume(); err != nil {
+		return Outcome{}, err
 	}
 	ctx, cancel := r.Budget.within(ctx, r.Now())
 	defer cancel()

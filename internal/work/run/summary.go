@@ -231,6 +231,9 @@ func cutMiddle(text string, most int) string {
 // Compact summarises the conversation of the entry worker now. It returns what it did.
 func (r *Run) Compact(ctx context.Context, w *Worker) (string, error) {
 	r.begin()
+	if err := r.resume(); err != nil {
+		return "", err
+	}
 	t := &conversation{Run: r, w: w, id: top, gate: w.Gate, messages: r.history, step: r.steps, decisions: r.decisions}
 	past := r.Log.pastOf(top)
 	if r.history == nil && past != nil {
