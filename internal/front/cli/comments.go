@@ -13,6 +13,7 @@ import (
 	"github.com/golem-forge/golem/internal/people/visible"
 	"github.com/golem-forge/golem/internal/records/audit"
 	"github.com/golem-forge/golem/internal/work/choice"
+	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/run"
 	"github.com/golem-forge/golem/internal/work/session"
 	"github.com/golem-forge/golem/sandbox"
@@ -168,8 +169,10 @@ func cutPlace(place string) (path string, line, last int) {
 }
 
 // addComments adds the comments that the agent did not get yet to its input. Those that do not
-// fit wait for the next one.
-func addComments(cmd *cobra.Command, one *session.Session, in *run.Input) error {
+// fit wait for the next one. A comment quotes its file, so one on an untrusted file taints the
+// worker.
+func addComments(cmd *cobra.Command, r *program.Run, known *paths, in *run.Input) error {
+	one := r.Gate.Session
 	notes, err := choice.ReadNotes(one)
 	if err != nil {
 		return err
@@ -182,6 +185,11 @@ func addComments(cmd *cobra.Command, one *session.Session, in *run.Input) error 
 	}
 	if len(list) == 0 {
 		return nil
+	}
+	for _, c := range list {
+		if host, ok := known.hostOf(c.Path); ok {
+			r.MarkTainted([]string{host})
+		}
 	}
 	in.Text = strings.TrimLeft(in.Text+"\n\n"+message, "\n")
 	in.OnSaid = func() error {

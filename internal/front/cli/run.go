@@ -235,7 +235,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	note(cmd, slices.Concat(r.Gate.StartNotes, r.Gate.Notes)...)
 	out.session, out.label = r.ID, naming.Label(r.Gate.Session)
 	traces.begin(r.ID)
-	if err := addComments(cmd, r.Gate.Session, &in); err != nil {
+	if err := addComments(cmd, r, newPaths(p, "/"), &in); err != nil {
 		return errors.Join(err, r.Close())
 	}
 	r.Chat = r.Chat || f.chatty

@@ -66,7 +66,8 @@ type Run struct {
 	Chat  bool // the entry worker talks with the user
 
 	job      RunOptions
-	attached run.Attached // to the messages so far
+	attached run.Attached    // to the messages so far
+	handed   run.Attachments // finds the files that the user hands over
 	log      *run.Log
 	now      *run.Now
 	dir      *state.Dir
@@ -158,9 +159,15 @@ func (p *Program) OpenRun(options RunOptions) (r *Run, err error) {
 	if hooks, ok := r.Entry.Gate.Hooks.(*foreigntools.Hooks); ok && !r.Chat {
 		r.AtEnd = hooks.End
 	}
-	attachments := run.Attachments{Root: p.root, Project: p.Project, Worker: step.Worker, Policy: step.Grant.Attachments}
-	r.Entry.Exposure.MarkTainted(attachments.UntrustedMount(j.Attached))
+	r.handed = run.Attachments{Root: p.root, Project: p.Project, Worker: step.Worker, Policy: step.Grant.Attachments}
+	r.MarkTainted(j.Attached)
 	return r, nil
+}
+
+// MarkTainted taints the entry worker if one of the files, of which the user gives it content,
+// is in an untrusted mount. Their names are those of the host.
+func (r *Run) MarkTainted(files []string) {
+	r.Entry.Exposure.MarkTainted(r.handed.UntrustedMount(files))
 }
 
 // checkNew returns an error if a new run in the session of the gate would replace a run that
