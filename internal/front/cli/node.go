@@ -184,6 +184,7 @@ func openJobModel(p *program.Program, name string, requests *network.OwnRequests
 	}
 	root := string(p.Root())
 	m, err := models.Open(models.Options{Spec: name, Base: server.URL, KeyName: server.Key, API: models.API(server.API), ByProject: true, MayUse: mayUse, Env: os.LookupEnv,
+		Check:   func(server string) error { return program.CheckServer(p.Project.Ceiling, name, server) },
 		Keyring: func(_, vendor string) (string, error) { return findSecret(vendor) }, Transport: requests,
 		Read: func(file string) ([]byte, error) { return readInside(root, file) }})
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/golem-forge/golem/internal/work/job"
 	"github.com/golem-forge/golem/internal/work/program"
 	"github.com/golem-forge/golem/internal/work/project"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // TestJobSecrets checks that a job gets only the variables, secrets and keys that the user of
@@ -85,6 +86,14 @@ func TestJobModelServers(t *testing.T) {
 	t.Setenv("OLLAMA_HOST", "http://10.0.0.9:11434") // the user of the node names it
 	if err := open("ollama:m", "http://10.0.0.8:11434/v1/"); err != nil {
 		t.Error(err)
+	}
+	layer, err := project.ParsePolicy("policy.yaml", []byte(`models: ["ollama:*"]`), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &program.Program{Project: &project.Project{Model: "ollama:m", Ceiling: project.Ceiling{layer}}}
+	if _, err := jobModels(&job.Limits{})(p, "", nil); sandbox.CodeOf(err) != "blocked" {
+		t.Errorf("a policy lists models: %v", err)
 	}
 }
 

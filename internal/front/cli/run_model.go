@@ -190,7 +190,8 @@ func (f *runFlags) openNamed(p *program.Program, name string, server project.Ser
 		return nil, err
 	}
 	m, err := models.Open(models.Options{Spec: name, Base: server.URL, KeyName: server.Key, API: models.API(server.API), ByProject: !strings.HasPrefix(server.By.Source, "--"),
-		Env: os.LookupEnv, Keyring: func(_, vendor string) (string, error) { return findSecret(vendor) }, Transport: requests, Read: func(file string) ([]byte, error) { return readBeside(string(p.Root()), file) }})
+		Check: func(server string) error { return program.CheckServer(p.Project.Ceiling, name, server) },
+		Env:   os.LookupEnv, Keyring: func(_, vendor string) (string, error) { return findSecret(vendor) }, Transport: requests, Read: func(file string) ([]byte, error) { return readBeside(string(p.Root()), file) }})
 	if err != nil {
 		return nil, err
 	}

@@ -123,7 +123,7 @@ func trustState(p *program.Program) (trustDocument, error) {
 	for _, w := range p.TrustRequest().Permissions() {
 		doc.Grants = append(doc.Grants, trust.Permission{What: visible.Text(w.What), From: visible.Text(w.From)})
 	}
-	for _, limit := range p.Project.Ceiling.NetworkLimits() {
+	for _, limit := range p.Project.Ceiling.NetworkLimits(p.Project.ModelServer.URL) {
 		doc.Limits = append(doc.Limits, visible.Text(limit))
 	}
 	return doc, nil

@@ -45,6 +45,15 @@ func CheckModel(c project.Ceiling, name, how string) error {
 	return &sandbox.Error{Op: "run", Path: name, Code: "blocked", Hint: place.String() + " lists the models that may be used; " + how}
 }
 
+// CheckServer returns an error if a policy forbids a server for a model.
+func CheckServer(c project.Ceiling, name, server string) error {
+	place, denied := c.DeniedServer(server)
+	if !denied {
+		return nil
+	}
+	return &sandbox.Error{Op: "run", Path: name, Code: "blocked", Hint: place.String() + " does not allow its server " + sandbox.Shown(server) + "; use the vendor's own, or add its host to network.allow there"}
+}
+
 // modelOf returns the model of a worker in a run: its own, or that of its nearest caller with
 // one, or that of the run.
 func (r *Run) modelOf(step *calltree.Step) WorkerModel {

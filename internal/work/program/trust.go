@@ -77,7 +77,7 @@ func (p *Program) TrustQuestion() (tool.Request, error) {
 	if len(permissions) == 0 {
 		details = append(details, "it permits nothing except reading its own directory")
 	}
-	for _, limit := range p.Project.Ceiling.NetworkLimits() {
+	for _, limit := range p.Project.Ceiling.NetworkLimits(p.Project.ModelServer.URL) {
 		details = append(details, "whatever it asks for, "+limit)
 	}
 	return tool.NewCommandRequest("trust", "trust the program in "+p.root+" as it is now", warnings, details, instruction.Changes(list), map[string]string{"content": p.Content.Hash, "program": p.root})

@@ -45,7 +45,7 @@ func PolicySchema() strictyaml.Key {
 			{Name: "deny", Type: strictyaml.Texts, Example: "[shell, api_send]", Doc: "Not these, even if `allow` has them. `git_push` or `git` also forbids `golem pr`."},
 		}},
 		{Name: "models", Type: strictyaml.Texts, Example: "[\"ollama:*\", \"scripted:*\"]",
-			Doc: "The only models that runs may use; `*` stands for any part of a name without a slash."},
+			Doc: "The only models that runs may use; `*` stands for any part of a name without a slash. They run at the vendor's own server, on this machine, or at hosts of `network`."},
 		budgetKey("What one run, or the agents of one session of `golem exec`, may use. A lower limit of the program holds. Missing keys mean no limit."),
 		{Name: "jail", Type: strictyaml.Group, Example: "{runsc: /opt/gvisor/runsc}", Doc: "How golem confines commands.", Keys: []strictyaml.Key{
 			{Name: "runsc", Type: strictyaml.Text, Example: "/opt/gvisor/runsc",

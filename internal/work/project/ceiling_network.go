@@ -79,10 +79,14 @@ func (c Ceiling) NetworkOff() (strictyaml.Place, bool) {
 	return strictyaml.Place{}, false
 }
 
-// NetworkLimits says how the ceiling limits the network, whatever a program asks for.
-func (c Ceiling) NetworkLimits() (list []string) {
+// NetworkLimits says how the ceiling limits the network and a server for models, "" for
+// none, whatever a program asks for.
+func (c Ceiling) NetworkLimits(server string) (list []string) {
+	if place, denied := c.DeniedServer(server); denied && server != "" {
+		list = append(list, "no model runs at "+server+": "+place.String())
+	}
 	if place, off := c.NetworkOff(); off {
-		return []string{"the network stays off: " + place.String()}
+		return append(list, "the network stays off: "+place.String())
 	}
 	for _, l := range c {
 		if _, place, limits := l.network(); limits {
@@ -106,6 +110,23 @@ func (c Ceiling) DeniedHost(host string, port uint16) (strictyaml.Place, bool) {
 // DeniedURL is DeniedHost for the host of a URL.
 func (c Ceiling) DeniedURL(text string) (strictyaml.Place, bool) {
 	return c.DeniedAddress(hostOfURL(text))
+}
+
+// DeniedServer returns the place that forbids a server for models that is not the vendor's own,
+// and whether there is one. A layer that limits models or the network allows this machine and
+// the hosts of its network. Without that, the project's file would choose who answers as "ollama:m".
+func (c Ceiling) DeniedServer(text string) (strictyaml.Place, bool) {
+	u, err := url.Parse(text)
+	if err == nil && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback()) {
+		return strictyaml.Place{}, false
+	}
+	for _, l := range c {
+		_, saysNetwork := l.at("network")
+		if n, ok := l.at("models"); ok && !saysNetwork {
+			return n.Place, true
+		}
+	}
+	return c.DeniedURL(text)
 }
 
 // DeniedAddress is DeniedHost for a host with its port. It denies a text without them.

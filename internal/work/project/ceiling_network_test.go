@@ -216,3 +216,32 @@ func TestWrongNetworkOfPolicy(t *testing.T) {
 		}
 	}
 }
+
+// TestPolicyLimitsServers checks that a policy about models or the network limits the servers of
+// models: `models: ["ollama:*"]` does not mean any server that a project calls ollama.
+func TestPolicyLimitsServers(t *testing.T) {
+	for _, test := range []struct {
+		policy, server string
+		denied         bool
+	}{
+		{"models: [\"ollama:*\"]", "http://192.0.2.2:18765/v1/", true},
+		{"models: [\"ollama:*\"]", "http://localhost.example:11434/v1/", true},
+		{"models: [\"ollama:*\"]", "http://localhost:8000/v1/", false},
+		{"models: [\"ollama:*\"]", "http://[::1]:8000/v1/", false},
+		{"models: [\"ollama:*\"]\nnetwork: {allow: [gateway.example.com]}", "https://gateway.example.com/v1/", false},
+		{"models: [\"ollama:*\"]\nnetwork: {allow: [gateway.example.com]}", "https://other.example.com/v1/", true},
+		{"models: [\"openai:*\"]\nnetwork: on", "https://other.example.com/v1/", false},
+		{"network: off", "https://other.example.com/v1/", true},
+		{"network: {allow: [\"gateway.example.com:8000\"]}", "http://gateway.example.com:8000/v1/", false},
+		{"network: {allow: [\"gateway.example.com:8000\"]}", "http://gateway.example.com:8001/v1/", true},
+		{"budget: {turns: 3}", "https://other.example.com/v1/", false},
+	} {
+		p, err := parseBelow(t, []string{test.policy}, "model: ollama:qwen3", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if place, denied := p.Ceiling.DeniedServer(test.server); denied != test.denied {
+			t.Errorf("%q, %s: denied %v by %s", test.policy, test.server, denied, place)
+		}
+	}
+}

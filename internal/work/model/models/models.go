@@ -41,6 +41,9 @@ type Options struct {
 	// MayUse reports whether a server may be used that is neither a vendor's own nor named by
 	// the user's environment, by its host and port. nil is for all.
 	MayUse func(host string) bool
+	// Check returns an error if a policy forbids a server that is not the vendor's own, even
+	// if the user named it. nil allows all.
+	Check func(server string) error
 
 	Env     func(name string) (string, bool)
 	Keyring func(service, user string) (string, error) // the user's secrets, nil for none; service is golem, user the vendor
@@ -244,6 +247,11 @@ func (v vendor) server(o Options) (wire.Server, error) {
 	elsewhere := s.Base.Scheme != own.Scheme || s.Base.Host != own.Host
 	if o.MayUse != nil && from != v.baseVar && !isVendors(s.Base) && !o.MayUse(s.Base.Host) {
 		return fail(model.Bad, s.Base.Host+" is no server of a vendor, and this machine lets jobs use no other one", "golem node --reach "+s.Base.Host+" lets jobs use it")
+	}
+	if o.Check != nil && elsewhere {
+		if err := o.Check(s.Base.String()); err != nil {
+			return s, err
+		}
 	}
 
 	names := v.keys
