@@ -95,7 +95,8 @@ func newProgram(o Options, root, suffix string) (*Program, error) {
 }
 
 // bindStorage tells the storage what was read. Remembered approvals are bound to a hash of the
-// content of the program and of the effect of flags and environment on its mounts and rules.
+// content of the program and of the effect of flags and environment on its mounts and rules,
+// and to the other flags that change what a call may do.
 // The hash does not cover the approval mode, nor where the program is: the same program may
 // continue in another directory or on another machine.
 func (p *Program) bindStorage() {
@@ -130,8 +131,18 @@ func (p *Program) bindStorage() {
 		fmt.Fprintf(h, "rule %v %q %v\n", r.Verb, r.Target, r.Approval)
 	}
 	fmt.Fprintf(h, "protect %q network %v fetch %v\n", rules.Protect, rules.Network.Patterns(), rules.Fetch.Patterns())
+	for _, s := range p.options.Settings {
+		if !slices.Contains(harmlessKeys, s.Keys[0]) && (s.Keys[0] != "sandbox" || s.Keys[len(s.Keys)-1] == "require_os_sandbox") {
+			fmt.Fprintf(h, "set %q %q\n", s.Keys, fmt.Sprint(s.Value.Value()))
+		}
+	}
 	p.Storage.Policy, p.Storage.UnseenOff = hex.EncodeToString(h.Sum(nil)), unseenOff(rules.Ceiling)
 }
+
+// harmlessKeys are the settings that do not change what an approved call may do. Mounts and
+// rules, which are below sandbox, are in the hash by their effect.
+var harmlessKeys = []string{"model", "summary_model", "fallback_models", "effort", "temperature", "max_answer_tokens", "show_thinking", "model_server",
+	"approval", "delegation", "ignored_without_git", "worker_paths", "budget", "commit", "limits"}
 
 // Load reads the program that a directory belongs to. It returns all problems with its
 // files at once, as strictyaml.Problems, together with the parts that could be read.

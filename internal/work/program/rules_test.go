@@ -88,10 +88,13 @@ func TestPolicyHash(t *testing.T) {
 				return p.Storage.Policy
 			}
 			plain := hash()
-			if got := hash("approval.mode=auto_deny"); got != plain {
-				t.Error("the approval mode changes the hash of the policy")
+			for _, set := range []string{"approval.mode=auto_deny", "model=ollama:m", "limits.memory=1GiB", "budget.turns=3"} {
+				if got := hash(set); got != plain {
+					t.Errorf("%s changes the hash of the policy", set)
+				}
 			}
-			for _, set := range test.sets {
+			for _, set := range append(test.sets, "network.allow_private=true", "network.ask=true", "jail.gpu=true", "jail.etc=[php]", "sandbox.require_os_sandbox=landlock",
+				"clearance.limits.max_files=5") {
 				if got := hash(set); got == plain {
 					t.Errorf("%s does not change the policy", set)
 				}
