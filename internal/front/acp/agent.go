@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"path"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -418,10 +419,14 @@ type block struct {
 // the worker knows.
 func (t *thread) input(blocks []block) (in run.Input, err error) {
 	var text strings.Builder
-	add := func(kind string, data []byte) {
+	add := func(kind, uri string, data []byte) {
 		var f model.File
+		var name string
 		if err == nil {
-			f, err = t.run.Add(kind, data, in.Files)
+			name, err = t.handOver(kind, uri)
+		}
+		if err == nil {
+			f, err = t.run.Add(name, data, in.Files)
 			in.Files = append(in.Files, f)
 		}
 	}
@@ -430,15 +435,16 @@ func (t *thread) input(blocks []block) (in run.Input, err error) {
 		case "text":
 			text.WriteString(b.Text)
 		case "image":
-			add("image", b.Data)
+			add("image", b.URI, b.Data)
 		case "resource_link":
 			text.WriteString(t.nameOf(b.URI))
 		case "resource":
-			if len(b.Resource.Blob) > 0 {
-				add("resource", b.Resource.Blob)
-				continue
+			data := b.Resource.Blob
+			if len(data) == 0 {
+				data = []byte(b.Resource.Text)
+				text.WriteString(" " + t.nameOf(b.Resource.URI) + " ")
 			}
-			fmt.Fprintf(&text, "\n%s:\n```\n%s\n```\n", t.nameOf(b.Resource.URI), b.Resource.Text)
+			add("resource", b.Resource.URI, data)
 		default:
 			return in, invalid("golem: a prompt has text, images, links and resources, and no " + visible.Line(b.Type, maxShown))
 		}
@@ -450,6 +456,27 @@ func (t *thread) input(blocks []block) (in run.Input, err error) {
 		err = invalid("golem: the prompt is empty")
 	}
 	return in, err
+}
+
+// handOver returns the name of an attached file, of a kind, that has the content of a URI. The
+// content of an untrusted file taints the worker.
+func (t *thread) handOver(kind, uri string) (string, error) {
+	u, err := url.Parse(uri)
+	if err != nil || u.Scheme == "file" && !path.IsAbs(u.Path) {
+		return "", invalid("golem: " + visible.Line(uri, maxShown) + " names no file")
+	}
+	if u.Path == "" {
+		return kind, nil
+	}
+	file := filepath.FromSlash(u.Path)
+	t.run.MarkTainted([]string{file})
+	if u.Scheme != "file" && path.Ext(u.Path) == "" {
+		return kind, nil
+	}
+	if name := t.run.Name(file); name != "" {
+		return name, nil
+	}
+	return "/" + path.Base(u.Path), nil
 }
 
 // nameOf returns the worker's name for the file of a URI, and other URIs as they are.

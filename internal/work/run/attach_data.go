@@ -1,6 +1,8 @@
 package run
 
 import (
+	"strings"
+
 	"github.com/gabriel-vasile/mimetype"
 
 	"github.com/golem-forge/golem/internal/work/model"
@@ -8,9 +10,11 @@ import (
 )
 
 // Add returns content without a file as a file for the worker, beside the files that it
-// gets already. The name gets the suffix of its kind.
+// gets already. A name that is a single word gets the suffix of its kind.
 func (a Attachments) Add(name string, data []byte, before []model.File) (model.File, error) {
-	name += mimetype.Detect(data).Extension()
+	if !strings.ContainsAny(name, "/.") {
+		name += mimetype.Detect(data).Extension()
+	}
 	total := int64(len(data))
 	for _, f := range before {
 		total += int64(len(f.Data))
