@@ -25,7 +25,7 @@ func (o Overlay) MarkApplied(paths, skipped []string) error {
 		return err
 	}
 	defer s.close()
-	if err := s.flatten(); err != nil {
+	if err := s.flatten(); err != nil && !errors.Is(err, errServed) {
 		return err
 	}
 	if o.IsCopy {
@@ -35,11 +35,7 @@ func (o Overlay) MarkApplied(paths, skipped []string) error {
 }
 
 func (s *walk) markApplied(paths, skipped []string) (err error) {
-	clock := s.Store + "/" + basesName + ".clock"
-	if err := markTime(clock); err != nil {
-		return err
-	}
-	if s.now, err = readTime(clock); err != nil {
+	if s.now, err = markNow(s.Store); err != nil {
 		return err
 	}
 	s.tidy, s.applied = true, map[string]bool{}
@@ -65,6 +61,15 @@ func (s *walk) markApplied(paths, skipped []string) (err error) {
 		}
 	}
 	return s.record()
+}
+
+// markNow returns the time of the file system of a store.
+func markNow(store string) (int64, error) {
+	clock := store + "/" + basesName + ".clock"
+	if err := markTime(clock); err != nil {
+		return 0, err
+	}
+	return readTime(clock)
 }
 
 // Unpick forgets that the changes at and below paths were picked.
@@ -103,6 +108,9 @@ func (s *walk) markDeleted(name string) error {
 		st, err := s.upper.stat(name)
 		switch {
 		case errors.Is(err, unix.ENOENT) && s.applied[name]:
+			if err := s.upper.stack.makeParents(name); err != nil {
+				return err
+			}
 			return s.upper.makeWhiteout(name)
 		case errors.Is(err, unix.ENOENT):
 			err = s.makeDirLike(name)
@@ -133,6 +141,9 @@ func (s *walk) makeDirLike(name string) error {
 	if err != nil {
 		return err
 	}
+	if err := s.upper.stack.makeParents(name); err != nil {
+		return err
+	}
 	err = s.upper.withParent(name, func(dir int, base string) error { return unix.Mkdirat(dir, base, 0o700) })
 	if err == nil {
 		err = s.upper.markOrigin(name)
@@ -153,7 +164,7 @@ func (o Overlay) Discard(paths []string) error {
 		return err
 	}
 	defer s.close()
-	if err := s.flatten(); err != nil {
+	if err := s.flatten(); err != nil && !errors.Is(err, errServed) {
 		return err
 	}
 	if o.IsCopy {
@@ -187,7 +198,11 @@ func (s *walk) discard(paths []string) (err error) {
 	if err := s.picks.remove(within); err != nil {
 		return err
 	}
-	if err := s.removePaths(list); err != nil {
+	remove := s.removePaths
+	if s.upper.stack != nil { // a service has the layers mounted
+		remove = (&covering{walk: s}).coverPaths
+	}
+	if err := remove(list); err != nil {
 		return err
 	}
 	return s.record()
@@ -195,6 +210,22 @@ func (s *walk) discard(paths []string) (err error) {
 
 // removePaths removes files and directories from the upperdir or the copy.
 func (s *openedStore) removePaths(list []string) error {
+	return s.withDropped(func(to *tree) error {
+		for i, name := range list {
+			err := s.upper.withParent(name, func(dir int, base string) error {
+				return unix.Renameat(dir, base, to.fd, strconv.Itoa(i))
+			})
+			s.upper.closeLast()
+			if err != nil && !s.canIgnore(err) { // it went with its directory
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// withDropped calls do with an empty directory of the store, and then removes the directory.
+func (s *openedStore) withDropped(do func(to *tree) error) error {
 	at := s.Store + "/" + droppedName
 	if err := remove(at); err != nil { // leftovers of an interrupted call
 		return err
@@ -207,14 +238,8 @@ func (s *openedStore) removePaths(list []string) error {
 		return err
 	}
 	defer to.close()
-	for i, name := range list {
-		err := s.upper.withParent(name, func(dir int, base string) error {
-			return unix.Renameat(dir, base, to.fd, strconv.Itoa(i))
-		})
-		s.upper.closeLast()
-		if err != nil && !s.canIgnore(err) { // it went with its directory
-			return err
-		}
+	if err := do(to); err != nil {
+		return err
 	}
 	return remove(at)
 }

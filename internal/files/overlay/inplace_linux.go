@@ -310,7 +310,7 @@ func (x Transfer) Return(paths []string) error {
 		return err
 	}
 	defer s.close()
-	if err := s.flatten(); err != nil {
+	if err := s.flatten(); err != nil && !errors.Is(err, errServed) {
 		return err
 	}
 	upper, err := openTree(x.To.UpperDir())
@@ -329,6 +329,9 @@ func (x Transfer) Return(paths []string) error {
 			continue
 		}
 		err := s.makeParentsLike(t.Path)
+		if err == nil {
+			err = s.upper.stack.makeParents(t.Path)
+		}
 		if err == nil {
 			err = upper.moveTo(s.upper, t.Path)
 		}

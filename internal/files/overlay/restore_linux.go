@@ -27,7 +27,7 @@ func (o Overlay) Restore(from Overlay, list []PathChange) error {
 		return err
 	}
 	defer s.close()
-	if err := s.flatten(); err != nil {
+	if err := s.flatten(); err != nil && !errors.Is(err, errServed) {
 		return err
 	}
 	undone, err := readUndone(from)
@@ -95,11 +95,18 @@ func (s *walk) restoreBase(from *tree, c PathChange) error {
 		}
 		return err
 	}
-	if v.Ino == 0 {
+	if c.Op == Mode && c.Kind == Dir && v.Kind == Dir && v.Mode == c.Mode {
+		now := *v
+		now.Mode = c.OldMode
+		s.bases.put(&now)
+		return nil
+	}
+	isDeletion := c.Op == Delete && v.Kind == Nothing && !v.Unknown // of something that a layer has
+	if v.Ino == 0 && !isDeletion {
 		return nil
 	}
 	applied, err := from.stat(c.Path)
-	if err != nil || kindOf(applied) != v.Kind || applied.Ino != v.Ino || applied.Size != v.Size {
+	if !isDeletion && (err != nil || kindOf(applied) != v.Kind || applied.Ino != v.Ino || applied.Size != v.Size) {
 		return nil // the undo did not move it out, or the base is another file
 	}
 	src := baseSource{from: fromReal, since: s.since}
@@ -116,6 +123,9 @@ func (s *walk) restoreBase(from *tree, c PathChange) error {
 // restoreChange restores one change, with the directories above it.
 func (s *walk) restoreChange(from *tree, c PathChange) error {
 	if err := s.makeParentsLike(c.Path); err != nil {
+		return err
+	}
+	if err := s.upper.stack.makeParents(c.Path); err != nil {
 		return err
 	}
 	switch {

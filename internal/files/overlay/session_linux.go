@@ -117,6 +117,9 @@ func (o Overlay) RecordBases(tidy bool) error {
 		return nil
 	}
 	if err := s.flatten(); err != nil {
+		if errors.Is(err, errServed) {
+			return nil
+		}
 		return err
 	}
 	return s.record()
@@ -476,6 +479,9 @@ func (s *walk) dropUnchanged(t entry) (stays bool) {
 	if t.isPending || isFrozen {
 		if !t.isPending && (t.kind != Nothing || s.upper.stack.count(t.name) == 1) { // other whiteouts hide a layer
 			s.frozen++
+		}
+		if t.isApplied && isFrozen {
+			t.version, t.isKnown = s.deriveVersion(t, baseSource{from: fromReal, since: s.now}), false
 		}
 		s.keepVersion(t)
 		return true

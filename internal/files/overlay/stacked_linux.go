@@ -253,7 +253,8 @@ var errServed = errors.New("a program that a worker started still runs in the se
 // flatten replaces the frozen layers and the upperdir by one layer, which shows the same, and
 // opens it in place of them. So what they hold can be changed, and steps and other sessions
 // keep the old layers. The files of the new layer are hard links: nothing writes to the files
-// of a layer. Without frozen layers it does nothing.
+// of a layer. Without frozen layers it does nothing. While a service runs, the error is
+// errServed, and the caller works above the layers.
 func (s *walk) flatten() error {
 	if s.upper.stack == nil {
 		return nil
@@ -371,16 +372,16 @@ func (f *folding) link(in *tree, name string) error {
 			case Nothing:
 				return unix.Mknodat(to, base, unix.S_IFCHR, 0)
 			case File:
-				return copyFileAt(from, to, base, st)
+				return copyFileAt(from, base, to, base, st)
 			}
 			return err
 		})
 	})
 }
 
-// copyFileAt copies a file to another directory.
-func copyFileAt(from, to int, base string, st unix.Stat_t) error {
-	fd, err := unix.Openat(from, base, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+// copyFileAt copies a file to another directory, under another name.
+func copyFileAt(from int, old string, to int, base string, st unix.Stat_t) error {
+	fd, err := unix.Openat(from, old, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
