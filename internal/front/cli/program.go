@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -346,6 +347,7 @@ in lists where there is no git repository.`,
 		list := []value{}
 		var rows [][]string
 		for _, v := range p.Project.Values() {
+			v.Text = withoutPassword(v.Text)
 			list = append(list, value{v.Key, visible.Text(v.Text), placeOf(v.From)})
 			if v.Text == "" && !all {
 				continue
@@ -358,6 +360,7 @@ in lists where there is no git repository.`,
 				name = "policy."
 			}
 			for _, v := range l.Values() {
+				v.Text = withoutPassword(v.Text)
 				list = append(list, value{name + v.Key, visible.Text(v.Text), placeOf(v.From)})
 				rows = append(rows, []string{name + v.Key, v.Text, v.From.String()})
 			}
@@ -455,6 +458,15 @@ func homes() []string {
 		}
 	}
 	return list
+}
+
+// withoutPassword returns a value without the password of an address, such as the token of
+// notify.webhook.
+func withoutPassword(text string) string {
+	if u, err := url.Parse(text); err == nil && u.User != nil {
+		return u.Redacted()
+	}
+	return text
 }
 
 // configs returns the directories of golem's configuration.
