@@ -120,11 +120,11 @@ func (p *Proxy) show(session, call, status string) {
 		"update": map[string]any{"sessionUpdate": "tool_call_update", "toolCallId": call, "status": status}}}))
 }
 
-// title returns the title of a question: what golem asks about, in characters that have no
-// meaning in Markdown.
+// title returns the title of a question: what golem asks about if that is one effect, in
+// characters that have no meaning in Markdown.
 func title(r tool.Request) string {
-	for _, e := range r.ToApprove {
-		text := e.String()
+	if len(r.ToApprove) == 1 {
+		text := r.ToApprove[0].String()
 		if !strings.ContainsFunc(text, func(c rune) bool {
 			return !strings.ContainsRune(" .:-", c) && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9')
 		}) {

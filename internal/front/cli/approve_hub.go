@@ -60,14 +60,21 @@ func (f *approveFlags) approveHub(cmd *cobra.Command, args []string) error {
 			return err
 		}
 	}
+	ofJob := len(args) == 1 && slices.ContainsFunc(list, func(one inbox.HubCall) bool { return one.ID != args[0] && one.Job.ID == args[0] })
 	switch {
+	case ofJob && terminal == nil && !f.no: // a call may have come after the user looked
+		var ids []string
+		for _, one := range list {
+			ids = append(ids, one.ID)
+		}
+		return usagef("golem approves calls that you do not see only by their own ids: %s", strings.Join(ids, ", "))
 	case len(list) == 0 && len(args) == 1:
 		return &sandbox.Error{Op: "approve", Path: args[0], Code: sandbox.ErrNotFound, Hint: "no call or job with this id waits at the hub; golem jobs lists them"}
 	case len(list) == 0:
 		fmt.Fprintln(cmd.OutOrStdout(), "nothing waits for approval at the hub")
 		return nil
 	case len(args) == 0 && (f.no || terminal == nil):
-		return usagef("name the call or its job: golem approve --hub %s; without a terminal golem approves it unseen", list[0].ID)
+		return usagef("name the call: golem approve --hub %s; without a terminal golem approves it unseen", list[0].ID)
 	}
 	open := 0
 	for i, one := range list {

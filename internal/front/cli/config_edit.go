@@ -47,12 +47,9 @@ Exit code 0: saved or unchanged, no problems; 2: problems.`,
 		}
 		file := o.Config
 		if !user {
-			root, name, err := project.Find(o.Dir)
+			root, name, err := findProjectFile(o.Dir, "golem config edit --user edits your own configuration")
 			if err != nil {
 				return err
-			}
-			if name == "" {
-				return usageError("no project file here; golem init makes one; golem config edit --user edits your own configuration")
 			}
 			file = filepath.Join(root, name)
 		}
@@ -120,11 +117,8 @@ func (c *configSet) run(cmd *cobra.Command, args []string) error {
 	c.edit.Key, c.edit.Value, c.edit.File, c.edit.Schema = args[0], args[1], o.Config, project.ConfigSchema()
 	root, name := "", ""
 	if c.project {
-		if root, name, err = project.Find(o.Dir); err != nil {
+		if root, name, err = findProjectFile(o.Dir, "without --project golem config set changes your own configuration"); err != nil {
 			return err
-		}
-		if name == "" {
-			return usageError("no project file here; golem init makes one; without --project golem config set changes your own configuration")
 		}
 		c.edit.File, c.edit.Schema = filepath.Join(root, name), project.Schema()
 	} else if c.edit.File == "" {
@@ -269,6 +263,21 @@ func (c fileChange) approve(cmd *cobra.Command, f *programFlags, o program.Optio
 		showRequest(d.out, request)
 	}
 	return d.confirmed(request, "changed", visible.CommandLine(c.again...), c.write)
+}
+
+// findProjectFile finds the project file for a change. golem reads no symlink as a project file,
+// so it changes none: it could lead to another file of the user.
+func findProjectFile(dir, otherwise string) (root, name string, err error) {
+	if root, name, err = project.Find(dir); err != nil {
+		return "", "", err
+	}
+	if name == "" {
+		return "", "", usageError("no project file here; golem init makes one; " + otherwise)
+	}
+	if info, err := os.Lstat(filepath.Join(root, name)); err == nil && !info.Mode().IsRegular() {
+		return "", "", usagef("%s is not a regular file, so it is no project file; %s", visible.Text(name), otherwise)
+	}
+	return root, name, nil
 }
 
 // readConfig returns the file that a name leads to, and its content: nil if there is none. It

@@ -57,6 +57,9 @@ func unseenOff(c project.Ceiling) string {
 // networkTools are the tools that contact other machines themselves.
 var networkTools = []string{"api_send"}
 
+// workerTools are the tools with which a worker starts others, and proposes new ones.
+var workerTools = []string{"call_worker", "worker_create"}
+
 // denyTools blocks the tools of a gate that the ceiling forbids, for every caller.
 func denyTools(g tool.Gate, c project.Ceiling) tool.Gate {
 	var rules []policy.Rule
@@ -71,6 +74,11 @@ func denyTools(g tool.Gate, c project.Ceiling) tool.Gate {
 		}
 		if denied {
 			rules = append(rules, policy.Rule{Verb: policy.Use, Target: t.Name, Approval: policy.Blocked, From: place.String()})
+		}
+	}
+	for _, name := range workerTools { // a run adds them later; the tools named like workers have the rules of call_worker
+		if place, denied := c.DeniedTool([]string{"workers", name}); denied {
+			rules = append(rules, policy.Rule{Verb: policy.Use, Target: name, Approval: policy.Blocked, From: place.String()})
 		}
 	}
 	g.Grant.Approvals = g.Grant.Approvals.With(rules...)

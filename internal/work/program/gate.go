@@ -437,6 +437,9 @@ func (d *OpenWorker) connectForeign(step *calltree.Step, g *tool.Gate, tracker *
 // list before anything else.
 func (d *OpenWorker) lister(step *calltree.Step, g tool.Gate, tracker *taint.Tracker) func(worker.Server, *foreign.Server) (foreign.Listing, error) {
 	return func(s worker.Server, server *foreign.Server) (foreign.Listing, error) {
+		if place, denied := d.program.Project.Ceiling.DeniedTool([]string{"mcp"}); denied {
+			return nil, fmt.Errorf("%s does not allow MCP servers", place)
+		}
 		if s.Remote != nil && !s.Remote.Trusted {
 			return nil, fmt.Errorf("%s is not trusted; golem tools --accept %s shows them first", s.Remote.Host(), s.Name)
 		}

@@ -50,7 +50,7 @@ func toolNames() []string {
 
 // policyTools returns the names of tools and toolsets that a policy may list.
 func policyTools() []string {
-	names := []string{"exec", "custom", "mcp"}
+	names := append([]string{"exec", "custom", "mcp", "workers"}, workerTools...)
 	for _, one := range builtin {
 		names = append(append(names, one.set), one.names...)
 	}

@@ -119,7 +119,9 @@ func (t *conversation) workerTools() []tool.Tool {
 		if description == "" {
 			description = "Call the worker " + c.Name + "."
 		}
-		list = append(list, tool.New(about(c.Name, description), func(_ context.Context, names tool.Names, a callArgs) (tool.Plan, error) {
+		named := about(c.Name, description)
+		named.RulesOf = callWorker // it is the same call by another name
+		list = append(list, tool.New(named, func(_ context.Context, names tool.Names, a callArgs) (tool.Plan, error) {
 			return t.planCall(names, c.Name, a)
 		}))
 	}
