@@ -61,7 +61,11 @@ func (f *runFlags) given(cmd *cobra.Command, p *program.Program, words []string)
 	if in.Files, err = p.Attach(files); err != nil {
 		return in, err
 	}
-	if f.takesStdin(p) {
+	takes := f.takesStdin(p)
+	if info, err := os.Stdin.Stat(); err == nil && info.Mode().IsRegular() && (takes || p.Entry != nil && p.Entry.Mode == "chat") {
+		f.handed = append(f.handed, "/dev/stdin") // a symlink to the file, on Linux
+	}
+	if takes {
 		if err := f.addStdin(cmd, p, &in); err != nil {
 			return in, err
 		}
