@@ -1,6 +1,9 @@
 package main
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -261,6 +264,29 @@ func TestPagerEndsEarly(t *testing.T) {
 	p.startAt(80, "diff")
 	if code, seen := p.waitForEnd(); code != 0 || !strings.Contains(seen, "1 file changed") {
 		t.Errorf("code %d\n%s", code, seen)
+	}
+}
+
+// TestPagerOfWorker checks that golem does not start a pager that a worker wrote, also if the user's
+// PATH names the directory, as an active .venv does.
+func TestPagerOfWorker(t *testing.T) {
+	mark := filepath.Join(t.TempDir(), "ran")
+	p := newPickTest(t, map[string]string{"a.txt": "a\n"}, "seq 100 > big.txt")
+	bin := filepath.Join(p.dir, ".venv/bin")
+	if err := errors.Join(os.MkdirAll(bin, 0o755), os.WriteFile(filepath.Join(bin, "less"), []byte("#!/bin/sh\necho ran > "+mark+"\ncat\n"), 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	p.env = append(p.env, "TERM=xterm", "GOLEM_PAGER=less", "PATH="+bin+":"+t.TempDir())
+	for _, line := range []string{"diff", "audit show"} {
+		one := p.forTest(t)
+		one.rows = 6
+		one.startAt(80, strings.Fields(line)...)
+		if code, seen := one.waitForEnd(); code != 0 || !strings.Contains(seen, "big") {
+			t.Errorf("golem %s: code %d\n%s", line, code, seen)
+		}
+	}
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("golem started the pager of the worker")
 	}
 }
 

@@ -167,6 +167,7 @@ type reviewText struct {
 
 func newReviewText(w io.Writer, work *workSession, r *session.Review) *reviewText {
 	b := newPageBuffer(w)
+	b.screen.environ = gitEnv(work).Safe
 	return &reviewText{workSession: work, review: r, page: b.screen.page(), b: b}
 }
 

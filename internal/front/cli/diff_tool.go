@@ -73,7 +73,7 @@ func openTool(cmd *cobra.Command, w *workSession, name string, args []string) (e
 // toolStreams returns the streams of a tool.
 func toolStreams() [3]*os.File { return [3]*os.File{os.Stdin, os.Stdout, os.Stderr} }
 
-// gitEnv returns the environment in which golem finds git. A git in a directory of the session does not count.
+// gitEnv returns the environment in which golem finds git and the pager. One in a directory of the session does not count.
 func gitEnv(w *workSession) target.Env {
 	e := target.Env{Variables: os.Environ(), Writable: []string{w.program.Storage.Base}}
 	for _, m := range w.mounts {

@@ -12,10 +12,12 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/golem-forge/golem/internal/clearance/target"
 	"github.com/golem-forge/golem/internal/decide/display"
 	"github.com/golem-forge/golem/internal/decide/tool"
 	"github.com/golem-forge/golem/internal/people/pager"
 	"github.com/golem-forge/golem/internal/people/visible"
+	"github.com/golem-forge/golem/internal/work/project"
 )
 
 // A row is a line of text about a request.
@@ -36,6 +38,8 @@ type screen struct {
 	w     io.Writer
 	file  *os.File // the terminal; nil if there is none
 	plain bool     // without colours
+	// environ returns the environment of the pager; nil leaves out the directory of the user.
+	environ func() []string
 }
 
 // newScreen returns a screen for the terminal that a writer writes to, or for the writer
@@ -131,7 +135,10 @@ func (s screen) showInPager(command, text string) error {
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, os.Interrupt) // Ctrl-C is for the pager; if golem ended, the shell would take the terminal from it
 	defer signal.Stop(caught)
-	p, err := pager.Start(command, os.Environ(), s.file, text)
+	if s.environ == nil {
+		s.environ = environHere
+	}
+	p, err := pager.Start(command, s.environ(), s.file, text)
 	if err != nil {
 		return err
 	}
@@ -139,6 +146,17 @@ func (s screen) showInPager(command, text string) error {
 	fed.Go(func() { p.Feed(text) })
 	defer fed.Wait()
 	return p.Wait()
+}
+
+// environHere returns the user's environment without programs in the program's directory, which
+// workers may have written.
+func environHere() []string {
+	e := target.Env{Variables: os.Environ()}
+	root, _, err := project.Find(".")
+	if home, _ := os.UserHomeDir(); err == nil && root != home {
+		e.Writable = []string{root}
+	}
+	return e.Safe()
 }
 
 // A colorFlag is the value of --color.

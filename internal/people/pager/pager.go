@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -38,14 +39,34 @@ type Pager struct {
 	size        int64 // of the text
 }
 
-// Start starts a pager for a text, on the terminal that out is. The caller calls Feed and
+// find returns the program of a name in the PATH of an environment, "" for none. golem's own PATH
+// may have directories that workers write to, such as node_modules/.bin.
+func find(name string, environ []string) string {
+	if filepath.Base(name) != name {
+		return name
+	}
+	for _, entry := range environ {
+		variable, list, _ := strings.Cut(entry, "=")
+		if !strings.EqualFold(variable, "PATH") {
+			continue
+		}
+		for _, dir := range filepath.SplitList(list) {
+			if file, err := exec.LookPath(filepath.Join(dir, name)); filepath.IsAbs(dir) && err == nil {
+				return file
+			}
+		}
+	}
+	return ""
+}
+
+// Start starts a pager for a text, on the terminal that out is, from the PATH of environ. The caller calls Feed and
 // Wait concurrently. The error is ErrNone if the pager could not be started.
 func Start(command string, environ []string, out *os.File, text string) (*Pager, error) {
 	words := strings.Fields(command)
 	if len(words) == 0 {
 		return nil, ErrNone
 	}
-	p := &Pager{cmd: exec.Command(words[0], words[1:]...), size: int64(len(text))}
+	p := &Pager{cmd: exec.Command(find(words[0], environ), words[1:]...), size: int64(len(text))}
 	p.cmd.Stdout, p.cmd.Stderr = out, out
 	p.cmd.Env = withDefaults(environ)
 	var err error
