@@ -271,6 +271,20 @@ func TestAmbiguousMessages(t *testing.T) {
 	}
 }
 
+// TestIdInUse checks that the editor cannot begin a request with the id of one that is under
+// way: an answer of the agent would belong to either.
+func TestIdInUse(t *testing.T) {
+	s := newStand(t, "")
+	s.begin()
+	s.send(s.editor, `{"jsonrpc":"2.0","id":7,"method":"session/prompt","params":{"sessionId":"s2","prompt":[]}}`)
+	s.expect(s.editor, `"id":7`, "a request with this id, or too many, are under way")
+	s.nothing(s.editor, s.agent)
+	s.send(s.agent, `{"jsonrpc":"2.0","id":7,"result":{"stopReason":"end_turn"}}`)
+	s.expect(s.editor, `"end_turn"`)
+	s.send(s.editor, `{"jsonrpc":"2.0","id":7,"method":"session/prompt","params":{"sessionId":"s1","prompt":[]}}`)
+	s.expect(s.agent, `"session/prompt"`)
+}
+
 // TestLongMessages checks the limit for the size of a message on both sides.
 func TestLongMessages(t *testing.T) {
 	s := newStand(t, "")
