@@ -187,7 +187,7 @@ func (s *walk) discard(paths []string) (err error) {
 		}
 		for _, p := range paths {
 			name := path.Clean(p)
-			if _, err := s.upper.stat(name); !filepath.IsLocal(name) || s.canIgnore(err) {
+			if err := (&covering{walk: s}).find(name); !filepath.IsLocal(name) || s.canIgnore(err) {
 				return fmt.Errorf("%q is not a change: %w", name, fs.ErrNotExist)
 			} else if err != nil {
 				return err

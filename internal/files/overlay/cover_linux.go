@@ -33,6 +33,23 @@ func (c *covering) coverPaths(list []string) (err error) {
 	})
 }
 
+// find looks for a path in the upperdir and the layers. It makes a whiteout for a real file that a
+// layer hides with its directory.
+func (c *covering) find(name string) error {
+	_, err := c.upper.stat(name)
+	if c.upper.stack == nil || !errors.Is(err, unix.ENOENT) || !c.isBelowOpaque(name) {
+		return err
+	}
+	if _, was, e := c.statReal(name); e != nil || was == Nothing {
+		return err
+	}
+	if err := c.upper.stack.makeParents(name); err != nil {
+		return err
+	}
+	c.upper.closeLast()
+	return c.upper.makeWhiteout(name)
+}
+
 // cover makes a path show what the real directory has there.
 func (c *covering) cover(name string) error {
 	c.upper.closeLast()
@@ -81,11 +98,7 @@ func (c *covering) coverDir(name string, mode uint32) error {
 			if _, found := slices.BinarySearch(names, base); found {
 				continue
 			}
-			at := joinName(name, base)
-			if err := c.upper.stack.makeParents(at); err != nil {
-				return err
-			}
-			if err := c.upper.makeWhiteout(at); err != nil { // so that cover finds something
+			if err := c.find(joinName(name, base)); err != nil && !c.canIgnore(err) {
 				return err
 			}
 			names = append(names, base)
