@@ -194,7 +194,10 @@ func (s *site) startNodeIn(command []string, name string, args ...string) {
 	if _, err := os.Stat(creds); err != nil {
 		must(s.t, s.invite(hub.Node, name).Write(creds))
 	}
-	s.nodes[name] = s.start(name, slices.Concat(command, []string{"golem", "node", "--creds", creds, "--dir", filepath.Join(s.dir, "node-"+name), "--reach", s.reach}, args)...)
+	if s.reach != "" {
+		args = append([]string{"--reach", s.reach}, args...)
+	}
+	s.nodes[name] = s.start(name, slices.Concat(command, []string{"golem", "node", "--creds", creds, "--dir", filepath.Join(s.dir, "node-"+name)}, args)...)
 }
 
 func (s *site) close() {
