@@ -88,6 +88,7 @@ build-hub: build ## build bin/golem-hub too, the server for a team
 
 build-demo: export GOFLAGS := $(STAMPED)
 build-demo: ## build bin/golem with the page of golem desk --demo, which takes longer
+	@scripts/need npm=npm
 	@scripts/npm --files web/package
 	go build -tags demo -trimpath -ldflags='-s -w' -o bin/golem ./cmd/golem
 
