@@ -2,11 +2,9 @@ package jail
 
 import (
 	"fmt"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/golem-forge/golem/internal/files/layers"
 	"github.com/golem-forge/golem/internal/files/overlay"
 )
 
@@ -19,17 +17,6 @@ func MountOverlay(l overlay.Overlay) (fd int, err error) {
 	// Mounts made here stay in this namespace, and mounts of others still appear.
 	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
 		return -1, fmt.Errorf("mounts of its own: %w", err)
-	}
-	stack, err := layers.Read(l.Store)
-	if err != nil {
-		return -1, err
-	}
-	frozen, err := stack.Uppers(l.Store)
-	if err != nil {
-		return -1, err
-	}
-	if len(frozen) > 0 {
-		return mountStack(l, frozen)
 	}
 	options := [][2]string{{"lowerdir", "."}, {"userxattr"}}
 	for _, o := range [][2]string{{"upperdir", l.UpperDir()}, {"workdir", l.WorkDir()}} {
@@ -65,28 +52,6 @@ func MountOverlay(l overlay.Overlay) (fd int, err error) {
 	defer unix.Close(at)
 	if err := unix.MoveMount(made, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
 		return -1, err
-	}
-	return openFolder(l.SessionDir())
-}
-
-// mountStack mounts the overlay of a session with frozen layers. It uses mount(2): fsconfig
-// takes only 255 bytes of names.
-func mountStack(l overlay.Overlay, frozen []string) (int, error) {
-	var names []string
-	for _, dir := range append([]string{l.UpperDir(), l.WorkDir(), l.SessionDir(), l.Dir}, frozen...) {
-		fd, err := openFolder(dir)
-		if err != nil {
-			return -1, fmt.Errorf("the place for changes: %w", err)
-		}
-		defer unix.Close(fd)
-		names = append(names, fmt.Sprintf("/proc/self/fd/%d", fd))
-	}
-	options := fmt.Sprintf("lowerdir=%s:%s,upperdir=%s,workdir=%s,userxattr", strings.Join(names[4:], ":"), names[3], names[0], names[1])
-	if err := unix.Mount("golem", names[2], "overlay", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
-		return -1, err
-	}
-	if err := unix.Chmod(l.WorkDir()+"/work", 0o700); err != nil {
-		return -1, fmt.Errorf("the place for changes: %w", err)
 	}
 	return openFolder(l.SessionDir())
 }

@@ -2,7 +2,6 @@ package changes
 
 import (
 	"errors"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -27,13 +26,6 @@ func (o *Overlays) Enter(fresh, changes bool) (leave func() error, err error) {
 	}
 	o.calls++
 	for i, l := range o.layers {
-		if o.shown[i] != nil && o.calls == 1 && stackOf(l) != o.stacks[i] { // somebody applied or discarded changes
-			if err := show(i, o); err != nil {
-				o.leave(false)
-				return nil, err
-			}
-			continue
-		}
 		if o.shown[i] == nil || !fresh {
 			continue
 		}
@@ -122,21 +114,9 @@ func (o *Overlays) Serve() (ended func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.guests++
-	var served []*os.File
-	for _, l := range o.layers {
-		if l.IsCopy {
-			continue
-		}
-		if f, err := lockFile(filepath.Join(l.Store, "served"), unix.LOCK_SH, busyWait); err == nil {
-			served = append(served, f)
-		}
-	}
 	return func() {
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		for _, f := range served {
-			f.Close()
-		}
 		o.guests--
 		o.record()
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// commandCopies are copies of the directories that one command may write. golem uses them
+// CommandCopies are copies of the directories that one command may write. golem uses them
 // if the machine cannot mount overlays.
-type commandCopies struct {
+type CommandCopies struct {
 	Mounts []jail.Mount // the mounts for the command
 	copies *Overlays
 	dir    sandbox.Host // the directory of records
@@ -25,8 +25,8 @@ type commandCopies struct {
 // CopyForCommand copies every directory that a command with these mounts would write
 // directly. It copies at most most bytes, or any number if most is 0. The copies are in a
 // directory of golem's. If this golem is killed, the next one removes them.
-func CopyForCommand(dir sandbox.Host, mounts []jail.Mount, most int64) (*commandCopies, error) {
-	c := &commandCopies{Mounts: slices.Clone(mounts), dir: dir}
+func CopyForCommand(dir sandbox.Host, mounts []jail.Mount, most int64) (*CommandCopies, error) {
+	c := &CommandCopies{Mounts: slices.Clone(mounts), dir: dir}
 	var list []Directory
 	how := CopyOptions{Without: make(map[string][]string), Most: most}
 	targets := map[sandbox.Host]string{} // the target of each copied directory
@@ -92,7 +92,7 @@ func newCopyDirectory(in string) (string, error) {
 
 // Finish returns the changes of the command, nil if there are none, and removes the
 // copies.
-func (c *commandCopies) Finish() (t *Transaction, err error) {
+func (c *CommandCopies) Finish() (t *Transaction, err error) {
 	defer func() {
 		if gone := c.Discard(); gone != nil && err == nil && t == nil {
 			err = gone
@@ -127,6 +127,6 @@ func (c *commandCopies) Finish() (t *Transaction, err error) {
 }
 
 // Discard removes the copies.
-func (c *commandCopies) Discard() error {
+func (c *CommandCopies) Discard() error {
 	return errors.Join(c.copies.Close(), overlay.Overlay{Store: c.copies.dir}.Remove())
 }

@@ -126,19 +126,19 @@ func (*AppliedTransaction) Undo(*Overlays) ([]string, error) { return nil, errNo
 // Forget returns an error.
 func (*AppliedTransaction) Forget() error { return errNoOverlays }
 
-// commandCopies are copies for one command. This system has none.
-type commandCopies struct{ Mounts []jail.Mount }
+// CommandCopies are copies for one command. This system has none.
+type CommandCopies struct{ Mounts []jail.Mount }
 
 // CopyForCommand returns an error.
-func CopyForCommand(sandbox.Host, []jail.Mount, int64) (*commandCopies, error) {
+func CopyForCommand(sandbox.Host, []jail.Mount, int64) (*CommandCopies, error) {
 	return nil, errNoOverlays
 }
 
 // Finish returns an error.
-func (*commandCopies) Finish() (*Transaction, error) { return nil, errNoOverlays }
+func (*CommandCopies) Finish() (*Transaction, error) { return nil, errNoOverlays }
 
 // Discard does nothing.
-func (*commandCopies) Discard() error { return nil }
+func (*CommandCopies) Discard() error { return nil }
 
 // IsChangedSince reports whether a file was changed, or moved to its name, at or after a time in
 // nanoseconds.

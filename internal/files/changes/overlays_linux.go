@@ -15,7 +15,6 @@ import (
 
 	"github.com/golem-forge/golem/internal/files/claim"
 	"github.com/golem-forge/golem/internal/files/durable"
-	"github.com/golem-forge/golem/internal/files/layers"
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/sandbox"
@@ -37,8 +36,6 @@ type Overlays struct {
 	mu      sync.Mutex
 	helpers helpers
 	shown   []*os.File // the directory of each mounted overlay, nil if it is not mounted
-	stacks  []string   // the frozen layers of each mounted overlay
-	before  []*os.File // directories of mounts that others took the place of
 	used    *os.File   // locked while overlays are mounted
 	holder  Holder     // this golem, as others see it
 	calls   int        // the number of running calls
@@ -111,7 +108,7 @@ func (o *Overlays) open(list []Directory, begin func(*overlay.Overlay, Directory
 		}
 		o.layers, o.targets = append(o.layers, known.Layers[i]), append(o.targets, d.Target)
 	}
-	o.shown, o.stacks, o.all = make([]*os.File, len(o.layers)), make([]string, len(o.layers)), known
+	o.shown, o.all = make([]*os.File, len(o.layers)), known
 	return nil
 }
 
@@ -145,25 +142,15 @@ func (o *Overlays) OpenDirectory(d Directory) (*os.File, error) {
 	if err := o.use(o.layers[i]); err != nil {
 		return nil, err
 	}
-	return o.shown[i], show(i, o)
-}
-
-// show mounts the overlay with a number, and opens its directory.
-func show(i int, o *Overlays) error {
-	l := o.layers[i]
-	stack := stackOf(l)
-	got, files, err := o.by(l).askFor(request{Do: showOverlay, Layer: l}, int(o.used.Fd()))
+	got, files, err := o.by(o.layers[i]).askFor(request{Do: showOverlay, Layer: o.layers[i]}, int(o.used.Fd()))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if got.Error != "" || len(files) != 1 {
-		return errors.New("jail: " + got.Error)
+		return nil, errors.New("jail: " + got.Error)
 	}
-	if o.shown[i] != nil { // a call may still have it
-		o.before = append(o.before, o.shown[i])
-	}
-	o.shown[i], o.stacks[i] = os.NewFile(uintptr(files[0]), "layer"), stack
-	return nil
+	o.shown[i] = os.NewFile(uintptr(files[0]), "layer")
+	return o.shown[i], nil
 }
 
 // StartHelper starts the helper that OpenDirectory needs, and returns at once. The helper
@@ -209,17 +196,15 @@ func (o *Overlays) use(l overlay.Overlay) (err error) {
 		}
 		writeHolder(o.used, o.holder)
 	}
-	if l.IsCopy || o.helpers.mounts {
+	if l.IsCopy {
 		return nil
 	}
-	if err = o.helpers.mount(); err == nil {
-		err = beginStep(o.dir, o.helpers.now, o.layers, o.all.Layers, o.holder)
-	}
-	if err != nil {
+	if err := o.helpers.mount(); err != nil {
 		o.used.Close()
 		o.used = nil
+		return err
 	}
-	return err
+	return nil
 }
 
 // by returns the helper that works on a mounted overlay. For an overlay that is the
@@ -280,10 +265,7 @@ func (t *Texts) Content(c Change, most int64) (real, own []byte, err error) {
 	}
 	if c.Kind == overlay.File {
 		var wrong error
-		r, wrong := t.openUpper(l)
-		if wrong == nil {
-			own, wrong = r.ReadFile(c.Path, most)
-		}
+		own, wrong = t.readFile(l.UpperOrCopy(), c.Path, most)
 		err = errors.Join(err, wrong)
 	}
 	return real, own, err
@@ -292,18 +274,13 @@ func (t *Texts) Content(c Change, most int64) (real, own []byte, err error) {
 // Open opens the content of a changed file in the session.
 func (t *Texts) Open(c Change) (*os.File, error) {
 	if i := slices.Index(t.o.targets, c.Target); i >= 0 {
-		r, err := t.openUpper(t.o.layers[i])
+		r, err := t.readers.open(t.o.layers[i].UpperOrCopy())
 		if err != nil {
 			return nil, err
 		}
 		return r.Open(c.Path)
 	}
 	return nil, fs.ErrNotExist
-}
-
-// openUpper opens the files that the session changed, once.
-func (t *Texts) openUpper(l overlay.Overlay) (*overlay.Reader, error) {
-	return t.readers.open(l.UpperDir(), &overlay.Point{Overlay: l, Now: true})
 }
 
 func (t *Texts) oldFiles(c *Change, left *int) []OldFile {
@@ -314,7 +291,7 @@ func (t *Texts) oldFiles(c *Change, left *int) []OldFile {
 }
 
 func (t *Texts) readFile(dir, name string, most int64) ([]byte, error) {
-	r, err := t.readers.open(dir, nil)
+	r, err := t.readers.open(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -328,17 +305,11 @@ func (t *Texts) Close() { t.readers.close() }
 // from another configuration.
 func (o *Overlays) OtherTargets() (targets []string) {
 	for i, l := range o.all.Layers {
-		if entries, err := os.ReadDir(l.UpperDir()); !slices.Contains(o.layers, l) && (err != nil || len(entries) > 0 || hasLayers(l)) {
+		if entries, err := os.ReadDir(l.UpperDir()); !slices.Contains(o.layers, l) && (err != nil || len(entries) > 0) {
 			targets = append(targets, o.all.Targets[i])
 		}
 	}
 	return targets
-}
-
-// hasLayers reports whether an overlay has frozen layers.
-func hasLayers(l overlay.Overlay) bool {
-	stack, err := layers.Read(l.Store)
-	return err != nil || len(stack.Layers) > 0
 }
 
 // Usage returns the number and the total size of the files that the session keeps.
@@ -360,13 +331,7 @@ func DiskUse(session, other sandbox.Host) (bytes int64, whole bool) {
 		return 0, false
 	}
 	for _, l := range known.Layers {
-		part := request{Do: measureDisk, Layer: l, Paths: []string{l.UpperDir()}}
-		if l.IsCopy {
-			part.Paths = []string{l.SessionDir()}
-		} else {
-			parts = append(parts, request{Do: measureDisk, Layer: l, Paths: []string{layers.Dir(l.Store, "")}})
-		}
-		parts = append(parts, part)
+		parts = append(parts, request{Do: measureDisk, Layer: l, Paths: []string{l.UpperOrCopy()}})
 	}
 	var second *helper // started if it is needed
 	whole = true
@@ -467,14 +432,11 @@ func (o *Overlays) Close() error {
 	for _, f := range o.shown {
 		f.Close()
 	}
-	for _, f := range o.before {
-		f.Close()
-	}
 	err := o.helpers.close()
 	if o.used != nil {
 		o.used.Close()
 	}
-	o.used, o.before, o.shown = nil, nil, make([]*os.File, len(o.layers))
+	o.used, o.shown = nil, make([]*os.File, len(o.layers))
 	return err
 }
 

@@ -122,16 +122,6 @@ func readDescription(dir string) (d description, err error) {
 	return d, nil
 }
 
-// Described returns the overlays of the session in a directory, also those of another
-// configuration, and the target of each in the sandbox.
-func Described(dir string) (overlays []overlay.Overlay, targets []string, err error) {
-	d, err := readDescription(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
-	return d.Layers, d.Targets, err
-}
-
 // write writes the description. It omits devices and inodes, because the user may replace
 // a directory before golem reads the description.
 func (d description) write(dir string) error {

@@ -5,11 +5,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/golem-forge/golem/internal/files/layers"
 	"github.com/golem-forge/golem/internal/files/overlay"
 	"github.com/golem-forge/golem/internal/jail"
 )
@@ -48,8 +46,6 @@ const (
 	removeRecord  = "remove"
 
 	// For an overlay of a session.
-	freezeOverlay  = "freeze"
-	pruneLayers    = "prune"
 	showOverlay    = "show"
 	flushOverlay   = "flush"
 	recordChanges  = "record"
@@ -101,37 +97,19 @@ func (r request) show() (reply, []int) {
 }
 
 func open(l overlay.Overlay) (int, error) {
-	if err := l.MarkStart(); err != nil {
-		return -1, err
-	}
-	if !l.IsCopy { // an earlier mount may show other layers
-		if err := unix.Unmount(l.SessionDir(), unix.MNT_DETACH); err != nil && err != unix.EINVAL {
+	if !l.IsCopy {
+		if err := overlay.RemoveUnfinished(l); err != nil {
+			return -1, err
+		}
+		// A call may have been killed before golem recorded its changes.
+		if err := l.RecordBases(true); err != nil {
 			return -1, err
 		}
 	}
+	if err := l.MarkStart(); err != nil {
+		return -1, err
+	}
 	return jail.MountOverlay(l)
-}
-
-// freeze freezes what an overlay holds that is not mounted, so that a step of the session has it.
-// If another process has locked the store, it does nothing.
-func freeze(l overlay.Overlay) error {
-	if err := overlay.RemoveUnfinished(l); err != nil {
-		return err
-	}
-	// A call may have been killed before golem recorded its changes.
-	if err := l.RecordBases(true); err != nil {
-		return err
-	}
-	f, err := lockFile(filepath.Join(l.Store, "lock"), unix.LOCK_EX, stoppedWait)
-	if errors.Is(err, ErrBusy) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	_, err = layers.Freeze(l.Store)
-	return err
 }
 
 // failed returns the reply for an error.
@@ -196,10 +174,6 @@ func (r request) carryOut() (got reply) {
 		err = r.Layer.Recover()
 	case removeRecord:
 		err = r.Layer.Remove()
-	case freezeOverlay:
-		err = freeze(r.Layer)
-	case pruneLayers:
-		err = layers.Prune(r.Layer.Store, r.Paths)
 	case flushOverlay:
 		err = jail.FlushOverlay(r.Layer)
 	case recordChanges:

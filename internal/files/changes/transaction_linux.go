@@ -151,7 +151,7 @@ func (t *Transaction) reader(c Change) (*overlay.Reader, error) {
 	if c.layer < len(t.inPlace) && t.inPlace[c.layer][c.Top()] {
 		dir = t.record.of[c.layer].UpperDir()
 	}
-	return t.readers.open(dir, nil)
+	return t.readers.open(dir)
 }
 
 func (t *Transaction) oldFiles(c *Change, left *int) []OldFile {
@@ -161,12 +161,12 @@ func (t *Transaction) oldFiles(c *Change, left *int) []OldFile {
 // readers are open directories, by their paths.
 type readers struct{ all map[string]*overlay.Reader }
 
-// open returns the reader of a directory: see overlay.OpenReader.
-func (r *readers) open(dir string, at *overlay.Point) (one *overlay.Reader, err error) {
+// open returns the reader of a directory.
+func (r *readers) open(dir string) (one *overlay.Reader, err error) {
 	if one = r.all[dir]; one != nil {
 		return one, nil
 	}
-	if one, err = overlay.OpenReader(dir, at); err != nil {
+	if one, err = overlay.OpenReader(dir); err != nil {
 		return nil, err
 	}
 	if r.all == nil {
@@ -180,7 +180,7 @@ func (r *readers) open(dir string, at *overlay.Point) (one *overlay.Reader, err 
 // deletes or replaces it. It counts left down for each name, with those of directories, and
 // stops at 0.
 func (r *readers) oldFiles(dir string, c *Change, left *int) (list []OldFile) {
-	one, err := r.open(dir, nil)
+	one, err := r.open(dir)
 	if err != nil {
 		return nil
 	}

@@ -25,9 +25,6 @@ func (o Overlay) MarkApplied(paths, skipped []string) error {
 		return err
 	}
 	defer s.close()
-	if err := s.flatten(); err != nil && !errors.Is(err, errServed) {
-		return err
-	}
 	if o.IsCopy {
 		return s.markCopyApplied(paths, skipped)
 	}
@@ -35,7 +32,11 @@ func (o Overlay) MarkApplied(paths, skipped []string) error {
 }
 
 func (s *walk) markApplied(paths, skipped []string) (err error) {
-	if s.now, err = markNow(s.Store); err != nil {
+	clock := s.Store + "/" + basesName + ".clock"
+	if err := markTime(clock); err != nil {
+		return err
+	}
+	if s.now, err = readTime(clock); err != nil {
 		return err
 	}
 	s.tidy, s.applied = true, map[string]bool{}
@@ -61,15 +62,6 @@ func (s *walk) markApplied(paths, skipped []string) (err error) {
 		}
 	}
 	return s.record()
-}
-
-// markNow returns the time of the file system of a store.
-func markNow(store string) (int64, error) {
-	clock := store + "/" + basesName + ".clock"
-	if err := markTime(clock); err != nil {
-		return 0, err
-	}
-	return readTime(clock)
 }
 
 // Unpick forgets that the changes at and below paths were picked.
@@ -108,9 +100,6 @@ func (s *walk) markDeleted(name string) error {
 		st, err := s.upper.stat(name)
 		switch {
 		case errors.Is(err, unix.ENOENT) && s.applied[name]:
-			if err := s.upper.stack.makeParents(name); err != nil {
-				return err
-			}
 			return s.upper.makeWhiteout(name)
 		case errors.Is(err, unix.ENOENT):
 			err = s.makeDirLike(name)
@@ -141,13 +130,7 @@ func (s *walk) makeDirLike(name string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.upper.stack.makeParents(name); err != nil {
-		return err
-	}
 	err = s.upper.withParent(name, func(dir int, base string) error { return unix.Mkdirat(dir, base, 0o700) })
-	if err == nil {
-		err = s.upper.markOrigin(name)
-	}
 	if err != nil {
 		return err
 	}
@@ -164,9 +147,6 @@ func (o Overlay) Discard(paths []string) error {
 		return err
 	}
 	defer s.close()
-	if err := s.flatten(); err != nil && !errors.Is(err, errServed) {
-		return err
-	}
 	if o.IsCopy {
 		return s.discardFromCopy(paths)
 	}
@@ -187,7 +167,7 @@ func (s *walk) discard(paths []string) (err error) {
 		}
 		for _, p := range paths {
 			name := path.Clean(p)
-			if err := (&covering{walk: s}).find(name); !filepath.IsLocal(name) || s.canIgnore(err) {
+			if _, err := s.upper.stat(name); !filepath.IsLocal(name) || s.canIgnore(err) {
 				return fmt.Errorf("%q is not a change: %w", name, fs.ErrNotExist)
 			} else if err != nil {
 				return err
@@ -198,11 +178,7 @@ func (s *walk) discard(paths []string) (err error) {
 	if err := s.picks.remove(within); err != nil {
 		return err
 	}
-	remove := s.removePaths
-	if s.upper.stack != nil { // a service has the layers mounted
-		remove = (&covering{walk: s}).coverPaths
-	}
-	if err := remove(list); err != nil {
+	if err := s.removePaths(list); err != nil {
 		return err
 	}
 	return s.record()
@@ -210,22 +186,6 @@ func (s *walk) discard(paths []string) (err error) {
 
 // removePaths removes files and directories from the upperdir or the copy.
 func (s *openedStore) removePaths(list []string) error {
-	return s.withDropped(func(to *tree) error {
-		for i, name := range list {
-			err := s.upper.withParent(name, func(dir int, base string) error {
-				return unix.Renameat(dir, base, to.fd, strconv.Itoa(i))
-			})
-			s.upper.closeLast()
-			if err != nil && !s.canIgnore(err) { // it went with its directory
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// withDropped calls do with an empty directory of the store, and then removes the directory.
-func (s *openedStore) withDropped(do func(to *tree) error) error {
 	at := s.Store + "/" + droppedName
 	if err := remove(at); err != nil { // leftovers of an interrupted call
 		return err
@@ -238,8 +198,14 @@ func (s *openedStore) withDropped(do func(to *tree) error) error {
 		return err
 	}
 	defer to.close()
-	if err := do(to); err != nil {
-		return err
+	for i, name := range list {
+		err := s.upper.withParent(name, func(dir int, base string) error {
+			return unix.Renameat(dir, base, to.fd, strconv.Itoa(i))
+		})
+		s.upper.closeLast()
+		if err != nil && !s.canIgnore(err) { // it went with its directory
+			return err
+		}
 	}
 	return remove(at)
 }

@@ -16,15 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/internal/files/durable"
-	"github.com/golem-forge/golem/internal/files/layers"
 )
 
 // A baseSet holds the versions of a session by path. Its file has a line for each. The
 // last line of a path counts.
 type baseSet struct {
 	store       string
-	stack       layers.Stack
-	earlier     map[string]bool // paths that the layers of the stack have, not the file
 	all         map[string]*version
 	unwritten   []*version
 	forgotten   map[string]bool // forgotten paths that the file still has
@@ -34,7 +31,6 @@ type baseSet struct {
 	contents    int             // number of kept contents
 	bytes       int64
 	lastContent int      // the highest number of a content
-	hasNumbers  bool     // lastContent counts contents that no version names, too
 	sortedPaths []string // as of the last sortPaths
 }
 
@@ -46,37 +42,12 @@ const (
 )
 
 func readBases(store string) (*baseSet, error) {
-	stack, err := layers.Read(store)
-	if err != nil {
-		return nil, err
-	}
-	b := &baseSet{store: store, stack: stack, all: map[string]*version{}, forgotten: map[string]bool{}}
-	if stack.From != "" {
-		data, err := stack.Earlier(store)
-		if err != nil {
-			return nil, err
-		}
-		b.parse(data)
-		b.earlier = make(map[string]bool, len(b.all))
-		for name := range b.all {
-			b.earlier[name] = true
-		}
-	}
-	data, err := os.ReadFile(stack.BasesFile(store))
+	b := &baseSet{store: store, all: map[string]*version{}, forgotten: map[string]bool{}}
+	data, err := os.ReadFile(store + "/" + basesName)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	b.lines, b.isDamaged = 0, false
-	b.parse(data)
-	b.isDamaged = b.isDamaged || len(data) > 0 && data[len(data)-1] != '\n'
-	for _, v := range b.all {
-		b.countContent(v, 1)
-	}
-	return b, nil
-}
-
-// parse adds the versions of lines.
-func (b *baseSet) parse(data []byte) {
+	b.isDamaged = len(data) > 0 && data[len(data)-1] != '\n'
 	for line := range bytes.Lines(data) {
 		v := new(version)
 		if json.Unmarshal(line, v) != nil {
@@ -91,6 +62,10 @@ func (b *baseSet) parse(data []byte) {
 			delete(b.all, v.Path)
 		}
 	}
+	for _, v := range b.all {
+		b.countContent(v, 1)
+	}
+	return b, nil
 }
 
 // countContent adds n times the content of a version to the counters.
@@ -185,7 +160,7 @@ func (b *baseSet) flush() error {
 	if b.unwritten = nil; len(list) == 0 {
 		return nil
 	}
-	f, err := os.OpenFile(b.stack.BasesFile(b.store), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(b.store+"/"+basesName, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
@@ -201,7 +176,7 @@ func (b *baseSet) flush() error {
 
 // save writes all pending changes of the set.
 func (b *baseSet) save() error {
-	if b.isDamaged || b.lines > 2*(len(b.all)+len(b.earlier))+1000 {
+	if b.isDamaged || b.lines > 2*len(b.all)+1000 {
 		return b.rewrite()
 	}
 	if err := b.flush(); err != nil {
@@ -211,7 +186,7 @@ func (b *baseSet) save() error {
 		if v.Content == 0 {
 			continue
 		}
-		if err := os.Remove(b.ownContent(v)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(b.contentPath(v)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}
@@ -221,7 +196,7 @@ func (b *baseSet) save() error {
 
 // rewrite writes the whole file anew, and removes contents that no version names.
 func (b *baseSet) rewrite() error {
-	name := b.stack.BasesFile(b.store)
+	name := b.store + "/" + basesName
 	f, err := os.OpenFile(name+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
@@ -233,11 +208,6 @@ func (b *baseSet) rewrite() error {
 		v := b.all[p]
 		list = append(list, v)
 		texts[strconv.Itoa(v.Content)] = true
-	}
-	for name := range b.earlier {
-		if b.all[name] == nil {
-			list = append(list, &version{Path: name, Forgotten: true})
-		}
 	}
 	if err := errors.Join(writeVersions(f, list), f.Sync()); err != nil {
 		return err // the old file stays
@@ -280,31 +250,8 @@ func writeVersions(w io.Writer, list []*version) error {
 }
 
 // contentPath returns the path of the kept content of a version.
-func (b *baseSet) contentPath(v *version) string { return b.stack.FindContent(b.store, v.Content) }
-
-// ownContent is contentPath for a content that is not in a layer.
-func (b *baseSet) ownContent(v *version) string {
+func (b *baseSet) contentPath(v *version) string {
 	return b.store + "/" + contentsName + "/" + strconv.Itoa(v.Content)
-}
-
-// nextContent returns a number that no content in the store or in a layer of the stack has.
-func (b *baseSet) nextContent() int {
-	if !b.hasNumbers {
-		b.hasNumbers = true
-		dirs := []string{b.store + "/" + contentsName}
-		for _, name := range b.stack.Layers {
-			dirs = append(dirs, layers.Contents(b.store, name))
-		}
-		for _, dir := range dirs {
-			entries, _ := os.ReadDir(dir)
-			for _, e := range entries {
-				if n, err := strconv.Atoi(e.Name()); err == nil {
-					b.lastContent = max(b.lastContent, n)
-				}
-			}
-		}
-	}
-	return b.lastContent + 1
 }
 
 // keepContent keeps the content of a version, if it is a file within the limits. If an
@@ -320,8 +267,8 @@ func (b *baseSet) keepContent(real *tree, v *version) {
 	in := os.NewFile(uintptr(fd), v.Path)
 	defer in.Close()
 	kept := *v
-	kept.Content = b.nextContent()
-	out, err := os.OpenFile(b.ownContent(&kept), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	kept.Content = b.lastContent + 1
+	out, err := os.OpenFile(b.contentPath(&kept), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return
 	}

@@ -85,26 +85,25 @@ func (s *scanner) canIgnore(err error) bool {
 
 // isOpaque reports whether a directory of the upperdir hides all files of the real one.
 func (s *scanner) isOpaque(name string) bool {
-	if s.upper.stack != nil {
-		l, err := s.upper.stack.levelOf(name)
-		return err == nil && l.isOpaque
+	fd, err := s.upper.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
+	if err != nil {
+		return false
 	}
-	return isOpaque(name, s.upper)
+	defer unix.Close(fd)
+	var value [4]byte
+	n, err := unix.Fgetxattr(fd, "user.overlay.opaque", value[:])
+	return err == nil && n == 1 && value[0] == 'y'
 }
 
 // isCopyUp reports whether the kernel made a file or directory of the upperdir as a copy
 // of a real one.
 func (s *scanner) isCopyUp(name string) bool {
-	in := s.upper
-	if in.stack != nil {
-		in = in.stack.lowest(name)
-	}
-	fd, err := in.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
+	fd, err := s.upper.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return false
 	}
 	defer unix.Close(fd)
-	_, err = unix.Fgetxattr(fd, originAttribute, nil)
+	_, err = unix.Fgetxattr(fd, "user.overlay.origin", nil)
 	return err == nil
 }
 

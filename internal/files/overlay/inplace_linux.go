@@ -98,7 +98,7 @@ func trees[T any](list []T, change func(T) PathChange) (all [][]T) {
 // findInPlace returns the trees that can stay in the session.
 func (s *openedStore) findInPlace(chosen []pickedChange) (list inPlaceList) {
 	for _, group := range trees(chosen, func(c pickedChange) PathChange { return c.PathChange }) {
-		if stamp, unclean, ok := s.examineTree(group); ok && !s.upper.stack.hasFrozen(group[0].Path) {
+		if stamp, unclean, ok := s.examineTree(group); ok {
 			list.Trees = append(list.Trees, stampedTree{group[0].Path, stamp})
 			list.Unclean = append(list.Unclean, unclean...)
 		}
@@ -236,7 +236,7 @@ func (x Transfer) Take(changes []PathChange, skipped []string) error {
 	defer meter.close()
 	for _, t := range list.Trees {
 		meter.add()
-		if s.stampNow(groups[t.Path]) != t.Stamp || s.upper.stack.hasFrozen(t.Path) {
+		if s.stampNow(groups[t.Path]) != t.Stamp {
 			conflict.Paths = append(conflict.Paths, t.Path)
 		}
 	}
@@ -310,9 +310,6 @@ func (x Transfer) Return(paths []string) error {
 		return err
 	}
 	defer s.close()
-	if err := s.flatten(); err != nil && !errors.Is(err, errServed) {
-		return err
-	}
 	upper, err := openTree(x.To.UpperDir())
 	if err != nil {
 		return err
@@ -329,9 +326,6 @@ func (x Transfer) Return(paths []string) error {
 			continue
 		}
 		err := s.makeParentsLike(t.Path)
-		if err == nil {
-			err = s.upper.stack.makeParents(t.Path)
-		}
 		if err == nil {
 			err = upper.moveTo(s.upper, t.Path)
 		}

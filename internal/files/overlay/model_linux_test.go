@@ -16,7 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/internal/checks/testutil"
-	"github.com/golem-forge/golem/internal/files/layers"
 	"github.com/golem-forge/golem/internal/files/overlay"
 )
 
@@ -428,32 +427,14 @@ func TestSessionModel(t *testing.T) {
 		if s := os.Getenv("GOLEM_TEST_SEED"); s != "" {
 			fmt.Sscan(s, &seed)
 		}
-		if !runRandomSession(t, seed, steps, false) {
+		if !runRandomSession(t, seed, steps) {
 			return
 		}
 	}
 }
 
-// TestStackedModel is TestSessionModel for sessions whose changes are in frozen layers.
-func TestStackedModel(t *testing.T) {
-	const steps, known = 25, 6
-	for i := range testutil.Rounds(known) {
-		seed := uint64(i) + 5
-		if i >= known {
-			seed = rand.Uint64()
-		}
-		if s := os.Getenv("GOLEM_TEST_SEED"); s != "" {
-			fmt.Sscan(s, &seed)
-		}
-		if !runRandomSession(t, seed, steps, true) {
-			return
-		}
-	}
-}
-
-// runRandomSession makes the steps of a seed. If isStacked is true, it freezes layers after some
-// of them.
-func runRandomSession(t *testing.T, seed uint64, steps int, isStacked bool) bool {
+// runRandomSession makes the steps of a seed.
+func runRandomSession(t *testing.T, seed uint64, steps int) bool {
 	r := rand.New(rand.NewPCG(seed, 0))
 	b := newSession(t)
 	defer b.unmount()
@@ -468,20 +449,6 @@ func runRandomSession(t *testing.T, seed uint64, steps int, isStacked bool) bool
 		bad := ""
 		if got := formatModel(list); !slices.Equal(got, want) {
 			bad = fmt.Sprintf("changes\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-		}
-		if isStacked {
-			b.unmount()
-			must(t, b.RecordBases(true))
-			if r.IntN(3) > 0 {
-				_, err := layers.Freeze(b.Store)
-				must(t, err)
-			}
-			b.mount()
-			list, err = b.SessionChanges()
-			must(t, err)
-			if got := formatModel(list); !slices.Equal(got, want) {
-				bad += fmt.Sprintf("stacked, changes\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
-			}
 		}
 		must(t, b.RecordBases(true))
 		if r.IntN(4) == 0 {

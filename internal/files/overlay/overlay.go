@@ -77,6 +77,15 @@ func (o Overlay) SessionDir() string {
 	return o.Store + "/" + mountName
 }
 
+// UpperOrCopy is the directory that holds the session's version of changed files: the
+// upperdir, or the copy.
+func (o Overlay) UpperOrCopy() string {
+	if o.IsCopy {
+		return o.SessionDir()
+	}
+	return o.UpperDir()
+}
+
 // A Progress says how much of a copy is done.
 type Progress struct {
 	Files, TotalFiles int

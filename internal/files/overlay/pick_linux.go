@@ -342,34 +342,6 @@ func readPicks(store string) (*pickList, error) {
 	return p, nil
 }
 
-// unchanged returns the picked paths that are in a tree as they were picked.
-func (p *pickList) unchanged(in *tree) (names []string) {
-	for name, l := range p.all {
-		if st, err := in.stat(name); err == nil && (pickInfo{l.At, l.Partial}).matches(st) {
-			names = append(names, name)
-		}
-	}
-	return names
-}
-
-// stamp records that paths are now as they were picked.
-func (p *pickList) stamp(names []string) error {
-	clock := p.file + ".clock"
-	if err := markTime(clock); err != nil {
-		return err
-	}
-	at, err := readTime(clock)
-	if err != nil {
-		return err
-	}
-	for _, name := range names {
-		l := p.all[name]
-		l.At = at
-		p.all[name] = l
-	}
-	return p.save()
-}
-
 // remove removes records and saves the list.
 func (p *pickList) remove(which func(name string) bool) error {
 	had := len(p.all)

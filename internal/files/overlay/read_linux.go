@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openFileIn opens a regular file below a directory for reading, without following
+// OpenFile opens a regular file below a directory for reading, without following
 // symlinks.
-func openFileIn(dir, name string) (*os.File, error) {
+func OpenFile(dir, name string) (*os.File, error) {
 	t, err := openTree(dir)
 	if err != nil {
 		return nil, err
@@ -33,22 +33,16 @@ func (o Overlay) ReadReal(name string, most int64) ([]byte, error) {
 // A Reader reads many files below a directory, without following symlinks.
 type Reader struct{ tree *tree }
 
-// OpenReader opens a directory. With a point of a session it opens what the point shows.
-func OpenReader(dir string, at *Point) (*Reader, error) {
-	var t *tree
-	var err error
-	if at != nil {
-		t, _, err = at.open()
-	} else {
-		t, err = openTree(dir)
-	}
+// OpenReader opens a directory.
+func OpenReader(dir string) (*Reader, error) {
+	t, err := openTree(dir)
 	if err != nil {
 		return nil, err
 	}
 	return &Reader{t}, nil
 }
 
-// Open opens a regular file.
+// Open is OpenFile.
 func (r *Reader) Open(name string) (*os.File, error) { return r.tree.openFile(name) }
 
 // ReadFile returns the content of a regular file, if it has at most so many bytes.
@@ -135,7 +129,7 @@ func (o Overlay) RecentPaths(visits int) (names []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	upper, err := openUpper(o)
+	upper, err := openTree(o.UpperOrCopy())
 	if err != nil {
 		return nil, err
 	}
@@ -146,23 +140,23 @@ func (o Overlay) RecentPaths(visits int) (names []string, err error) {
 	}
 	defer lower.close()
 	for queue := []string{""}; len(queue) > 0 && visits > 0; queue = queue[1:] {
-		dir, err := upper.own().stat(queue[0])
+		dir, err := upper.stat(queue[0])
 		if err != nil {
 			continue
 		}
-		list, err := upper.own().list(queue[0]) // a layer has nothing recent
+		list, err := upper.list(queue[0])
 		if err != nil {
 			continue
 		}
 		for _, base := range list {
 			name := joinName(queue[0], base)
-			st, err := upper.own().stat(name)
+			st, err := upper.stat(name)
 			if visits--; err != nil || visits < 0 || IsUnfinished(base) {
 				continue
 			}
 			_, below := lower.stat(name)
 			switch kind := kindOf(st); {
-			case kind == Dir && (below == nil || st.Ctim.Nano() < since || upper.stack.hasFrozen(name)):
+			case kind == Dir && (below == nil || st.Ctim.Nano() < since):
 				queue = append(queue, name)
 			case kind == Nothing && dir.Mtim.Nano() < since: // whiteouts share one inode
 			case st.Ctim.Nano() >= since:

@@ -27,9 +27,6 @@ func (o Overlay) Restore(from Overlay, list []PathChange) error {
 		return err
 	}
 	defer s.close()
-	if err := s.flatten(); err != nil && !errors.Is(err, errServed) {
-		return err
-	}
 	undone, err := readUndone(from)
 	if err != nil {
 		return err
@@ -95,18 +92,11 @@ func (s *walk) restoreBase(from *tree, c PathChange) error {
 		}
 		return err
 	}
-	if c.Op == Mode && c.Kind == Dir && v.Kind == Dir && v.Mode == c.Mode {
-		now := *v
-		now.Mode = c.OldMode
-		s.bases.put(&now)
-		return nil
-	}
-	isDeletion := c.Op == Delete && v.Kind == Nothing && !v.Unknown // of something that a layer has
-	if v.Ino == 0 && !isDeletion {
+	if v.Ino == 0 {
 		return nil
 	}
 	applied, err := from.stat(c.Path)
-	if !isDeletion && (err != nil || kindOf(applied) != v.Kind || applied.Ino != v.Ino || applied.Size != v.Size) {
+	if err != nil || kindOf(applied) != v.Kind || applied.Ino != v.Ino || applied.Size != v.Size {
 		return nil // the undo did not move it out, or the base is another file
 	}
 	src := baseSource{from: fromReal, since: s.since}
@@ -123,9 +113,6 @@ func (s *walk) restoreBase(from *tree, c PathChange) error {
 // restoreChange restores one change, with the directories above it.
 func (s *walk) restoreChange(from *tree, c PathChange) error {
 	if err := s.makeParentsLike(c.Path); err != nil {
-		return err
-	}
-	if err := s.upper.stack.makeParents(c.Path); err != nil {
 		return err
 	}
 	switch {

@@ -54,7 +54,7 @@ func openStore(o Overlay, how int) (s *openedStore, err error) {
 	if err = Lock(s.lock, how, lockWait); err != nil {
 		return nil, err
 	}
-	if s.upper, err = openUpper(o); err != nil {
+	if s.upper, err = openTree(o.UpperOrCopy()); err != nil {
 		return nil, err
 	}
 	if s.lower, err = openDir(o); err != nil {
@@ -110,18 +110,6 @@ func (o Overlay) RecordBases(tidy bool) error {
 	}
 	defer s.close()
 	s.tidy = tidy
-	if err := s.record(); err != nil || !tidy {
-		return err
-	}
-	if s.frozen == 0 && !s.upper.stack.isDeep() || isMountPoint(o.SessionDir(), o.Store) {
-		return nil
-	}
-	if err := s.flatten(); err != nil {
-		if errors.Is(err, errServed) {
-			return nil
-		}
-		return err
-	}
 	return s.record()
 }
 
@@ -157,7 +145,7 @@ func SessionChangesHere(o Overlay) ([]PathChange, error) {
 	defer s.close()
 	s.hasStamps = true
 	list, err := s.changes()
-	if s.upper.isDenied || s.lower.isDenied || s.upper.stack.isDenied() {
+	if s.upper.isDenied || s.lower.isDenied {
 		return nil, ErrDenied
 	}
 	return list, err
@@ -188,7 +176,6 @@ type walk struct {
 	isListing   bool // collect the list of changes
 	isComparing bool // find out which files are not changes: set with tidy or isListing
 	isReadOnly  bool // write nothing
-	frozen      int  // how many entries tidy did not remove because a layer has them
 
 	applied  map[string]bool // the paths that markApplied was called for
 	now      int64           // when markApplied began
@@ -199,7 +186,7 @@ type walk struct {
 
 // record walks the upperdir and writes new bases.
 func (s *walk) record() error {
-	s.isComparing, s.removals, s.frozen = s.tidy, nil, 0
+	s.isComparing, s.removals = s.tidy, nil
 	s.upper.closeLast()
 	if err := s.visitAll(); err != nil {
 		return err
@@ -475,14 +462,7 @@ func (s *walk) addChanged(t entry) error {
 // entry. If something else will be applied at its path, the entry stays, and hides that
 // from the session.
 func (s *walk) dropUnchanged(t entry) (stays bool) {
-	isFrozen := s.tidy && s.upper.stack.hasFrozen(t.name)
-	if t.isPending || isFrozen {
-		if !t.isPending && (t.kind != Nothing || s.upper.stack.count(t.name) == 1) { // other whiteouts hide a layer
-			s.frozen++
-		}
-		if t.isApplied && isFrozen {
-			t.version, t.isKnown = s.deriveVersion(t, baseSource{from: fromReal, since: s.now}), false
-		}
+	if t.isPending {
 		s.keepVersion(t)
 		return true
 	}
@@ -504,14 +484,14 @@ func (s *walk) visitUpperDir(t entry) (stays bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		removed, s.frozen = quiet.removals, quiet.frozen
+		removed = quiet.removals
 		s.removals = append(s.removals, removed...)
 		same := t.Kind == Dir && !t.Unknown && permissions(t.upper) == t.Mode
 		if !stays && s.isComparing && (same || t.isApplied) {
 			return s.dropUnchanged(t), nil
 		}
 	}
-	if s.tidy && !s.upper.stack.hasFrozen(t.name) {
+	if s.tidy {
 		if err := s.upper.clearOpaque(t.name); err != nil {
 			return false, err
 		}
@@ -542,7 +522,6 @@ func (s *walk) visitUpperDir(t entry) (stays bool, err error) {
 
 // visitSharedDir visits a directory that the real directory has too.
 func (s *walk) visitSharedDir(t entry) (stays bool, err error) {
-	tidy := s.tidy && !s.upper.stack.hasFrozen(t.name)
 	opaque := t.isBelowOpaque || s.isOpaque(t.name)
 	if opaque && t.Open {
 		t.version, t.isKnown = s.closeVersion(t), false
@@ -552,16 +531,16 @@ func (s *walk) visitSharedDir(t entry) (stays bool, err error) {
 	}
 	s.keepVersion(t)
 	src := t.childSource(s.since, t.lower.Ino)
-	marked := opaque && !tidy
+	marked := opaque && !s.tidy
 	switch {
 	case s.IsCopy:
 		src = baseSource{from: fromNothing}
 	case src.from == fromNothing:
 		// The session made it at a path where nothing was, so it deleted nothing in it.
-		if opaque = false; tidy {
+		if opaque = false; s.tidy {
 			err = s.upper.clearOpaque(t.name)
 		}
-	case opaque && tidy:
+	case opaque && s.tidy:
 		opaque, err = false, s.expandOpaque(t.name)
 	}
 	if err != nil {
@@ -589,4 +568,23 @@ func (s *walk) visitSharedDir(t entry) (stays bool, err error) {
 		s.bases.put(&now)
 	}
 	return true, nil
+}
+
+// compareMode compares the permission bits of a directory that both have. If the session
+// did not change them, they follow the real directory.
+func (s *walk) compareMode(t *entry) error {
+	known := t.Kind == Dir && !t.Unknown
+	follows := known && permissions(t.upper) == t.Mode
+	if t.isApplied {
+		follows = t.pick.matches(t.upper)
+	}
+	switch {
+	case permissions(t.upper) == permissions(t.lower):
+	case follows && s.tidy:
+		t.upper.Mode = t.lower.Mode
+		return s.upper.setMode(t.name, permissions(t.lower))
+	case !follows && s.isListing:
+		s.list = append(s.list, PathChange{Path: t.name, Op: Mode, Kind: Dir, Mode: permissions(t.upper), OldKind: Dir, OldMode: permissions(t.lower), Conflict: t.Skipped || !t.matches(t.lower, t.realKind)})
+	}
+	return nil
 }

@@ -19,7 +19,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/internal/checks/testutil"
-	"github.com/golem-forge/golem/internal/files/layers"
 	"github.com/golem-forge/golem/internal/files/overlay"
 )
 
@@ -49,11 +48,7 @@ func (b *fixture) mount() {
 	less[0].Effective &^= 1 << unix.CAP_DAC_READ_SEARCH
 	must(b.t, unix.Capset(&header, &less[0]))
 	defer unix.Capset(&header, &had[0])
-	stack, err := layers.Read(b.Store)
-	must(b.t, err)
-	below, err := stack.Uppers(b.Store)
-	must(b.t, err)
-	must(b.t, unix.Mount("golem", b.SessionDir(), "overlay", 0, "lowerdir="+strings.Join(append(below, b.Dir), ":")+",upperdir="+b.UpperDir()+",workdir="+b.WorkDir()+",userxattr"))
+	must(b.t, unix.Mount("golem", b.SessionDir(), "overlay", 0, "lowerdir="+b.Dir+",upperdir="+b.UpperDir()+",workdir="+b.WorkDir()+",userxattr"))
 	b.t.Cleanup(func() { unix.Unmount(b.SessionDir(), unix.MNT_DETACH) })
 }
 

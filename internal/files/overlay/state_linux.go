@@ -16,11 +16,11 @@ func stateAt(dir, name, path string) (State, error) {
 		return State{}, err
 	}
 	defer t.close()
-	return t.state(name, path)
+	return t.state(dir, name, path)
 }
 
 // state is stateAt for an open tree.
-func (t *tree) state(name, path string) (State, error) {
+func (t *tree) state(dir, name, path string) (State, error) {
 	st, err := t.stat(name)
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ENOTDIR) {
 		return State{Path: path}, nil
@@ -35,15 +35,7 @@ func (t *tree) state(name, path string) (State, error) {
 	switch s.Kind {
 	case File:
 		s.Size = st.Size
-		dir := t.path
-		if t.stack != nil {
-			in, _, err := t.stack.find(name)
-			if err != nil {
-				return s, err
-			}
-			dir = in.path
-		}
-		s.Content = func() (io.ReadCloser, error) { return openFileIn(dir, name) }
+		s.Content = func() (io.ReadCloser, error) { return OpenFile(dir, name) }
 	case Symlink:
 		s.LinkTarget, err = t.readLink(name)
 	}
@@ -52,7 +44,7 @@ func (t *tree) state(name, path string) (State, error) {
 
 // visitBelow calls visit for everything in a directory, each directory before its
 // content. A directory that cannot be listed is visited once more, as unknown.
-func (t *tree) visitBelow(name, at string, visit func(State) error) error {
+func (t *tree) visitBelow(dir, name, at string, visit func(State) error) error {
 	names, err := t.list(name)
 	if errors.Is(err, unix.EACCES) {
 		return visit(State{Path: at, Unknown: true})
@@ -61,7 +53,7 @@ func (t *tree) visitBelow(name, at string, visit func(State) error) error {
 		return err
 	}
 	for _, base := range names {
-		s, err := t.state(joinName(name, base), joinName(at, base))
+		s, err := t.state(dir, joinName(name, base), joinName(at, base))
 		if err != nil {
 			return err
 		}
@@ -69,7 +61,7 @@ func (t *tree) visitBelow(name, at string, visit func(State) error) error {
 			return err
 		}
 		if s.Kind == Dir {
-			if err := t.visitBelow(joinName(name, base), s.Path, visit); err != nil {
+			if err := t.visitBelow(dir, joinName(name, base), s.Path, visit); err != nil {
 				return err
 			}
 		}
@@ -121,7 +113,7 @@ func (o Overlay) PreviewUndo(changes []PathChange, visit func(now, then State) e
 		if err != nil {
 			return err
 		}
-		err = t.visitBelow(name, c.Path, func(s State) error { return visit(State{Path: s.Path}, s) })
+		err = t.visitBelow(dir, name, c.Path, func(s State) error { return visit(State{Path: s.Path}, s) })
 		t.close()
 		if err != nil {
 			return err
@@ -134,12 +126,7 @@ func (o Overlay) PreviewUndo(changes []PathChange, visit func(now, then State) e
 func (o Overlay) States(c PathChange) (own, real State, err error) {
 	own, real = State{Path: c.Path}, State{Path: c.Path}
 	if c.Op != Delete {
-		upper, e := openUpper(o)
-		if e != nil {
-			return own, real, e
-		}
-		own, err = upper.state(c.Path, c.Path)
-		upper.close()
+		own, err = stateAt(o.UpperOrCopy(), c.Path, c.Path)
 	}
 	if err == nil && c.OldKind != Nothing {
 		real, err = stateAt(o.Dir, c.Path, c.Path)
@@ -149,14 +136,9 @@ func (o Overlay) States(c PathChange) (own, real State, err error) {
 
 // AddDigests sets the digest of the session's version in each change of a file.
 func AddDigests(o Overlay, changes []PathChange) {
-	upper, err := openUpper(o)
-	if err != nil {
-		return
-	}
-	defer upper.close()
 	for i, c := range changes {
 		if c.Op != Delete && c.Kind == File {
-			f, err := upper.openFile(c.Path)
+			f, err := OpenFile(o.UpperOrCopy(), c.Path)
 			changes[i].Digest = Digest(f, err)
 		}
 	}

@@ -16,7 +16,6 @@ import (
 // It also keeps every markEvery-th directory above that one open, so that an access costs
 // the same at any depth.
 type tree struct {
-	path    string
 	fd      int
 	lastDir string
 	lastFD  int    // of lastDir, or -1
@@ -24,8 +23,6 @@ type tree struct {
 
 	noMounts bool // refuse to open paths on other mounts
 	isDenied bool // this process was not allowed to access a path
-
-	stack *stack // an upperdir with the layers below it, nil if there are none
 }
 
 // markEvery is the number of parts of a path between two marks. A path of 4,096 bytes has
@@ -43,7 +40,7 @@ func openTree(name string) (*tree, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path.Base(name), err)
 	}
-	return &tree{path: name, fd: fd, lastFD: -1}, nil
+	return &tree{fd: fd, lastFD: -1}, nil
 }
 
 // ErrReplaced is the error if another directory has the path of the real one.
@@ -72,9 +69,6 @@ func (t *tree) close() {
 	}
 	t.closeLast()
 	unix.Close(t.fd)
-	if t.stack != nil {
-		t.stack.each((*tree).close)
-	}
 }
 
 // closeLast closes the directory of the last access and those above it, because others
@@ -85,9 +79,6 @@ func (t *tree) closeLast() {
 	}
 	t.lastFD = -1
 	t.dropMarks(0)
-	if t.stack != nil {
-		t.stack.each((*tree).closeLast)
-	}
 }
 
 // dropMarks closes all marks but the first n.
@@ -143,22 +134,12 @@ var errNoOpenat2 = errors.New("sessions need the system call openat2 (Linux 5.6)
 
 // open opens a path below the directory. No path leads out of it.
 func (t *tree) open(name string, flags int) (int, error) {
-	if t.stack != nil {
-		in, _, err := t.stack.find(name)
-		if err != nil {
-			return -1, err
-		}
-		return in.open(name, flags)
-	}
 	_, at, rest := t.nearest(name)
 	return t.openAt(at, rest, flags)
 }
 
 // openNear is open for a path whose directory is often that of the last access.
 func (t *tree) openNear(name string, flags int) (fd int, err error) {
-	if t.stack != nil {
-		return t.open(name, flags)
-	}
 	err = t.withParent(name, func(dir int, base string) error {
 		fd, err = t.openAt(dir, base, flags)
 		return err
@@ -253,10 +234,6 @@ func (t *tree) moveTo(to *tree, name string) error {
 
 // stat returns the state of a path, without following symlinks.
 func (t *tree) stat(name string) (st unix.Stat_t, err error) {
-	if t.stack != nil {
-		_, st, err = t.stack.find(name)
-		return st, t.note(err)
-	}
 	if name == "" || name == "." {
 		return st, unix.Fstat(t.fd, &st)
 	}
@@ -266,9 +243,6 @@ func (t *tree) stat(name string) (st unix.Stat_t, err error) {
 
 // list returns the names in a directory, sorted.
 func (t *tree) list(name string) ([]string, error) {
-	if t.stack != nil {
-		return t.stack.list(name)
-	}
 	fd, err := t.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, err
@@ -282,13 +256,6 @@ func (t *tree) list(name string) ([]string, error) {
 
 // readLink returns the target of a symlink.
 func (t *tree) readLink(name string) (to string, err error) {
-	if t.stack != nil {
-		in, _, err := t.stack.find(name)
-		if err != nil {
-			return "", err
-		}
-		return in.readLink(name)
-	}
 	err = t.withParent(name, func(dir int, base string) error {
 		buf := make([]byte, maxPath)
 		n, err := unix.Readlinkat(dir, base, buf)

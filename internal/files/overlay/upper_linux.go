@@ -12,7 +12,7 @@ import (
 
 // setMode sets the permission bits of a directory of the upperdir.
 func (t *tree) setMode(name string, mode uint32) error {
-	fd, err := t.own().open(name, unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err := t.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
@@ -27,12 +27,9 @@ func (t *tree) setMode(name string, mode uint32) error {
 // opaqueAttribute marks a directory that hides the real one.
 const opaqueAttribute = "user.overlay.opaque"
 
-// originAttribute marks a file that the kernel copied to the upperdir.
-const originAttribute = "user.overlay.origin"
-
 // clearOpaque makes a directory of the upperdir show the real one.
 func (t *tree) clearOpaque(name string) error {
-	fd, err := t.own().open(name, unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err := t.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if err != nil {
 		return err
 	}
@@ -86,7 +83,7 @@ func (t *tree) makeWhiteout(name string) error {
 
 // setOpaque makes a directory of the upperdir hide the real one.
 func (t *tree) setOpaque(name string) error {
-	fd, err := t.own().open(name, unix.O_RDONLY|unix.O_DIRECTORY)
+	fd, err := t.open(name, unix.O_RDONLY|unix.O_DIRECTORY)
 	if errors.Is(err, unix.ENOTDIR) || errors.Is(err, unix.ENOENT) || errors.Is(err, unix.ELOOP) {
 		return nil // it is not a directory
 	}
@@ -95,23 +92,6 @@ func (t *tree) setOpaque(name string) error {
 	}
 	defer unix.Close(fd)
 	return unix.Fsetxattr(fd, opaqueAttribute, []byte("y"), 0)
-}
-
-// markOrigin marks a directory as one that the kernel copied. In a frozen layer it hides the
-// whiteouts of a directory only if it is marked or stands above another one.
-func (t *tree) markOrigin(name string) error {
-	fd, err := t.own().open(name, unix.O_RDONLY|unix.O_DIRECTORY)
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	if _, err := unix.Fgetxattr(fd, originAttribute, nil); err == nil {
-		return nil
-	}
-	if err := unix.Fsetxattr(fd, originAttribute, nil, 0); err != unix.EOPNOTSUPP {
-		return err
-	}
-	return nil
 }
 
 // removeFromUpper removes a file or an empty directory from the upperdir. A directory
@@ -128,25 +108,4 @@ func (t *tree) removeFromUpper(name string) error {
 		return nil
 	}
 	return err
-}
-
-// compareMode compares the permission bits of a directory that both have. If the session
-// did not change them, they follow the real directory.
-func (s *walk) compareMode(t *entry) error {
-	known := t.Kind == Dir && !t.Unknown
-	follows := known && permissions(t.upper) == t.Mode
-	if t.isApplied {
-		follows = t.pick.matches(t.upper)
-	}
-	switch {
-	case permissions(t.upper) == permissions(t.lower):
-	case follows && s.tidy && s.upper.stack.hasFrozen(t.name):
-		s.frozen++
-	case follows && s.tidy:
-		t.upper.Mode = t.lower.Mode
-		return s.upper.setMode(t.name, permissions(t.lower))
-	case !follows && s.isListing:
-		s.list = append(s.list, PathChange{Path: t.name, Op: Mode, Kind: Dir, Mode: permissions(t.upper), OldKind: Dir, OldMode: permissions(t.lower), Conflict: t.Skipped || !t.matches(t.lower, t.realKind)})
-	}
-	return nil
 }

@@ -23,20 +23,6 @@ func (o Overlay) Usage() (files int, size int64, err error) {
 		}
 		return files, size, err
 	}
-	upper, err := openUpper(o)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer upper.close()
-	if upper.stack != nil {
-		upper.walk("", func(s State) bool {
-			if s.Kind != Dir && s.Kind != Nothing {
-				files, size = files+1, size+s.Size
-			}
-			return true
-		})
-		return files, size, nil
-	}
 	w := usageWalk{size: func(st unix.Stat_t) int64 { return min(st.Size, st.Blocks*512) }}
 	err = w.walk(o.UpperDir())
 	return w.files, w.bytes, err

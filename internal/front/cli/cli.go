@@ -213,7 +213,7 @@ func subcommands(fronts Fronts) []subcommand {
 	return []subcommand{
 		{"run", "run", newRun}, {"eval", "run", newEval}, {"exec", "run", newExec}, {"intake", "run", newIntake}, {"ps", "run", newPS}, {"attach", "run", newAttach}, {"ports", "run", newPorts}, {"mcp", "run", func() *cobra.Command { return newMCP(fronts.MCP) }},
 		{"acp", "run", func() *cobra.Command { return newACP(fronts.Proxy) }},
-		{"status", "review", func() *cobra.Command { return newStatus(fronts) }}, {"diff", "review", func() *cobra.Command { return newDiff(fronts.Explore) }}, {"apply", "review", newApply}, {"discard", "review", newDiscard}, {"pr", "review", newPR}, {"undo", "review", newUndo}, {"steps", "review", newSteps},
+		{"status", "review", func() *cobra.Command { return newStatus(fronts) }}, {"diff", "review", func() *cobra.Command { return newDiff(fronts.Explore) }}, {"apply", "review", newApply}, {"discard", "review", newDiscard}, {"pr", "review", newPR}, {"undo", "review", newUndo},
 		{"review", "review", func() *cobra.Command { return newReview(fronts.Explore) }}, {"approve", "review", newApprove}, {"approvals", "review", newApprovals}, {"comments", "review", newComments}, {"desk", "review", func() *cobra.Command { return newDesk(fronts.Desk) }},
 		{"init", "project", newInit}, {"trust", "project", newTrust}, {"lint", "project", newLint}, {"explain", "project", newExplain}, {"suggest", "project", newSuggest}, {"config", "project", newConfig},
 		{"secret", "project", newSecret}, {"notify", "project", newNotify},

@@ -105,7 +105,7 @@ func TestGroups(t *testing.T) {
 	root := rootWithHelp()
 	for group, want := range map[string][]string{
 		"run":     {"run", "eval", "exec", "intake", "ps", "attach", "ports", "mcp", "acp"},
-		"review":  {"status", "diff", "apply", "discard", "pr", "undo", "steps", "review", "approve", "approvals", "comments", "desk"},
+		"review":  {"status", "diff", "apply", "discard", "pr", "undo", "review", "approve", "approvals", "comments", "desk"},
 		"records": {"sessions", "audit", "doctor"},
 		"more":    {"tool", "scan", "completion", "man", "version", "help"},
 	} {

@@ -97,67 +97,6 @@ func TestServiceOfSession(t *testing.T) {
 	}
 }
 
-// TestServiceOnLayers applies and discards changes of a session with several commands while a
-// service runs in it.
-func TestServiceOnLayers(t *testing.T) {
-	dir, open := repository(t)
-	var gate *program.OpenWorker
-	for _, command := range []string{"echo 1 >applied; echo 1 >gone; echo 1 >Makefile", "echo 2 >applied; echo 2 >late"} {
-		var err error
-		if gate, err = open().OpenWorker(program.WorkerOptions{}); err != nil {
-			t.Fatal(err)
-		}
-		runCommand(t, gate, command)
-		if command[5] == '1' {
-			if err := gate.Close(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	use(t, gate, "service_start", map[string]any{"name": "web", "command": "echo on >&2; while sleep 0.1; do cat applied gone Makefile >seen.new 2>&1; mv seen.new seen; done"})
-	waitForOutput(t, gate, "web", "on\n")
-	user, err := open().OpenWorker(program.WorkerOptions{Session: gate.Session.ID})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer user.Close()
-	call(t, user, false, "discard_changes", map[string]any{"paths": []string{"/gone", "/Makefile"}})
-	call(t, user, false, "apply_changes", map[string]any{"paths": []string{"/applied"}})
-	real, err := os.ReadFile(filepath.Join(dir, "Makefile"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := runCommand(t, gate, "sleep 1; cat seen").Stdout; !strings.HasPrefix(got, "2\n") || !strings.Contains(got, "gone: No such file") || !strings.HasSuffix(got, string(real)) {
-		t.Errorf("the service sees %q", got)
-	}
-	if data, err := os.ReadFile(filepath.Join(dir, "applied")); err != nil || string(data) != "2\n" {
-		t.Errorf("applied %q, %v", data, err)
-	}
-	check := func(when string) {
-		t.Helper()
-		p := open()
-		s, err := p.Storage.Sessions.Find("")
-		if err != nil {
-			t.Fatal(err)
-		}
-		list, _, err := p.Storage.Sessions.Changes(s, nil, false)
-		var names []string
-		for _, c := range list {
-			if !strings.HasPrefix(c.Path, "/seen") {
-				names = append(names, c.Path)
-			}
-		}
-		if got := strings.Join(names, " "); err != nil || got != "/late" {
-			t.Errorf("%s the session has changed %s, %v", when, got, err)
-		}
-	}
-	check("while the service runs")
-	if err := gate.Close(); err != nil {
-		t.Fatal(err)
-	}
-	check("after the service")
-}
-
 // countServers counts the running servers of TestServiceOfSession.
 func countServers() (n int) {
 	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")

@@ -137,8 +137,6 @@ func PartOf(name string) Part {
 		return Machine
 	case in && (parts[3] == "upper" || parts[3] == "copy" || parts[3] == "dropped"):
 		return Content
-	case len(parts) > 6 && parts[3] == "layers" && parts[5] == "upper":
-		return Content
 	}
 	return Record
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"strings"
 	"sync"
@@ -23,7 +22,6 @@ type overlayBackend struct {
 	traits  sandbox.Traits
 
 	mu   sync.Mutex
-	dir  *os.File // the directory of open
 	open sandbox.Backend
 }
 
@@ -34,10 +32,10 @@ func newOverlayBackend(k *changes.Overlays, o changes.Directory) *overlayBackend
 func (f *overlayBackend) backend() (sandbox.Backend, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	dir, err := f.changes.OpenDirectory(f.mount)
-	if err == nil && dir == f.dir {
+	if f.open != nil {
 		return f.open, nil
 	}
+	dir, err := f.changes.OpenDirectory(f.mount)
 	if errors.Is(err, changes.ErrBusy) {
 		return nil, busyError("session", f.changes)
 	}
@@ -49,11 +47,8 @@ func (f *overlayBackend) backend() (sandbox.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	open, err := sandbox.DirAt(dir, f.traits)
-	if err == nil {
-		f.dir, f.open = dir, open
-	}
-	return open, err
+	f.open, err = sandbox.DirAt(dir, f.traits)
+	return f.open, err
 }
 
 // BusyError returns the error for a session that another golem works on.
