@@ -284,7 +284,8 @@ func refuseEmpty(cmd *cobra.Command) (err error) {
 	cmd.Flags().Visit(func(f *pflag.Flag) {
 		kind := f.Value.Type()
 		empty := kind == "string" && f.Value.String() == "" || (kind == "stringSlice" || kind == "stringArray") && f.Value.String() == "[]"
-		if empty && err == nil && !strings.HasPrefix(cmd.CommandPath()+" ", "golem tool ") && f.Name != "input" && f.Name != "reason" {
+		own := !strings.HasPrefix(cmd.CommandPath()+" ", "golem tool ") || slices.Contains([]string{"session", "approval", "trust", "state"}, f.Name)
+		if empty && err == nil && own && f.Name != "input" && f.Name != "reason" {
 			err = usagef("--%s is empty; %s", f.Name, cmp.Or(valueHints[f.Name], "omit it, or give it a value"))
 		}
 	})
