@@ -583,7 +583,8 @@ func TestNotifyHub(t *testing.T) {
 	client := h.connect(filepath.Join(u.dir, "second.creds"))
 	lines := func() []string {
 		text, _ := os.ReadFile(told)
-		return slices.Collect(strings.Lines(string(text)))
+		whole := text[:bytes.LastIndexByte(text, '\n')+1] // the program may be writing the last one
+		return slices.Collect(strings.Lines(string(whole)))
 	}
 	const want = `{"text":"1 call waits for you at the hub, low risk: write_file","tools":["write_file"],"directory":"hub","risk":"low"}` + "\n"
 	until := func(n int) {
